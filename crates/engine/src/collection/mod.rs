@@ -1,0 +1,4 @@
+//! A collection: what users create, fill and search.
+
+pub mod info;
+pub mod update;

@@ -1,0 +1,119 @@
+//! What can go wrong, with the facts that a message needs.
+
+use std::path::PathBuf;
+
+/// An error of the engine. [`EngineError::kind`] groups them for callers that map codes.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// Input that can never be served; the text names field, value and limit.
+    #[error("{0}")]
+    Invalid(String),
+    /// No such collection.
+    #[error("Collection `{0}` doesn't exist!")]
+    CollectionNotFound(String),
+    /// The collection is there already.
+    #[error("Collection `{0}` already exists!")]
+    CollectionExists(String),
+    /// No such point.
+    #[error("Point with id {0} does not exist!")]
+    PointNotFound(String),
+    /// Too much is waiting; try again later.
+    #[error("{what}: limit {limit} reached, retry after {retry_after_s} s")]
+    Refused {
+        /// What is full.
+        what: &'static str,
+        /// Its limit.
+        limit: usize,
+        /// When to try again, seconds.
+        retry_after_s: u64,
+    },
+    /// The caller's time limit passed.
+    #[error("Operation '{operation}' timed out after {after_s}s")]
+    Timeout {
+        /// What was running.
+        operation: &'static str,
+        /// The limit in seconds.
+        after_s: u64,
+    },
+    /// Bytes on disk do not check.
+    #[error("{file} is damaged at byte {offset}: {detail}")]
+    Corrupt {
+        /// The file.
+        file: String,
+        /// Where.
+        offset: u64,
+        /// What was expected and found.
+        detail: String,
+    },
+    /// An operation of the file system failed.
+    #[error("{operation} of {path} failed: {source}")]
+    Io {
+        /// What was tried.
+        operation: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+    /// Not enough room on the disk for a write.
+    #[error("not enough disk space at {path}: needed {needed_bytes} bytes")]
+    DiskFull {
+        /// Where.
+        path: PathBuf,
+        /// How much was asked for.
+        needed_bytes: u64,
+    },
+    /// A failed fsync or a panic stopped writes; reads go on; restart to recover.
+    #[error("writes are refused since an earlier failure: {0}; restart to recover from the log")]
+    Poisoned(String),
+    /// The engine is stopping.
+    #[error("the server is stopping")]
+    Stopping,
+    /// A bug of ours.
+    #[error("internal error: {0}")]
+    Bug(String),
+}
+
+/// Groups of errors that callers treat alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The request is wrong.
+    Invalid,
+    /// It names what is not there.
+    NotFound,
+    /// It would create what is there.
+    Exists,
+    /// A limit was reached; retry later.
+    Refused,
+    /// Out of time.
+    Timeout,
+    /// Our side failed.
+    Internal,
+    /// No room on the disk.
+    DiskFull,
+    /// Stopping.
+    Unavailable,
+}
+
+impl EngineError {
+    /// The group this error belongs to.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Invalid(_) => ErrorKind::Invalid,
+            Self::CollectionNotFound(_) | Self::PointNotFound(_) => ErrorKind::NotFound,
+            Self::CollectionExists(_) => ErrorKind::Exists,
+            Self::Refused { .. } => ErrorKind::Refused,
+            Self::Timeout { .. } => ErrorKind::Timeout,
+            Self::DiskFull { .. } => ErrorKind::DiskFull,
+            Self::Stopping => ErrorKind::Unavailable,
+            Self::Corrupt { .. } | Self::Io { .. } | Self::Poisoned(_) | Self::Bug(_) => {
+                ErrorKind::Internal
+            }
+        }
+    }
+}
+
+/// Result of an engine call.
+pub type Result<T> = std::result::Result<T, EngineError>;

@@ -1,0 +1,10 @@
+//! The embeddable engine: log, shard, segments and views, background indexing, collections, queries.
+//!
+//! It knows nothing of HTTP, gRPC or the wire's names for things.
+#![deny(missing_docs)]
+
+pub mod collection;
+pub mod config;
+pub mod engine;
+pub mod error;
+pub mod query;

@@ -1,0 +1,3 @@
+//! Reads: what can be asked and what comes back.
+
+pub mod request;
