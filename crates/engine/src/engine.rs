@@ -1,65 +1,256 @@
 //! The engine: opens a storage folder, holds its collections, shuts down.
-//! (Signatures for callers; the bodies arrive with the shard.)
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
-use crate::collection::info::{CollectionInfo, OptimizationReport};
-use crate::collection::update::{Update, UpdateResult};
+use arc_swap::ArcSwap;
+use flatwater_index::Row;
+use flatwater_index::hnsw::Params;
+use flatwater_segment::dir::{DirLock, Directory, FsDirectory};
+use flatwater_segment::growing::spec::{SegmentSpec, VectorSpec};
+use parking_lot::Mutex;
+use uuid::Uuid;
+
+pub use crate::collection::Collection;
+use crate::collection::files::CollectionFile;
+pub use crate::collection::update::OnAck;
 use crate::config::EngineConfig;
 use crate::config::collection::CollectionConfig;
-use crate::error::Result;
-use crate::query::request::{
-    PayloadSelector, Record, ScoredPoint, ScrollPage, ScrollRequest, SearchRequest, VectorSelector,
-};
-use flatwater_segment::PointId;
-use flatwater_segment::payload::filter::Filter;
+use crate::error::{EngineError, Result};
+use crate::optimizer::indexing::Indexer;
+use crate::pool::bell::Bell;
+use crate::pool::search::{SearchJob, SearchPool};
+use crate::shard::{Shard, ShardOptions};
 
-/// An open storage folder. Cheap to share behind an `Arc`. Every call but `update` and
-/// `spawn_search` may block: files or fsync; call them from a blocking thread.
+type Collections = BTreeMap<String, Arc<Collection>>;
+
+/// KB of vectors in a segment for each indexing thread when `max_segment_size` is not set: Qdrant's
+/// own rule (1.19, section 1.2 of its settings), at most 8 threads.
+const SEGMENT_KB_PER_THREAD: u64 = 256_000;
+
+/// Graph seed: levels follow from it and the row, so a rebuilt graph has the same levels.
+const LEVEL_SEED: u64 = 0x666c_6174_7761_7465;
+
+/// An open storage folder. Share it behind an `Arc`.
+///
+/// Every call but [`Engine::spawn_search`] and [`Engine::collection`] may block on files.
 #[derive(Debug)]
-pub struct Engine {}
+pub struct Engine {
+    dir: Arc<dyn Directory>,
+    _lock: Box<dyn DirLock>,
+    collections: Arc<ArcSwap<Collections>>,
+    /// Held while a collection is created or deleted.
+    change: Mutex<()>,
+    search: SearchPool,
+    bell: Bell,
+    stop: Arc<AtomicBool>,
+    indexer: Mutex<Option<JoinHandle<()>>>,
+}
 
 impl Engine {
     /// Opens `config.storage_path`, recovering every collection.
-    pub fn open(_config: EngineConfig) -> Result<Arc<Self>> { todo!() }
+    ///
+    /// # Errors
+    /// `Io` if the folder cannot be opened or another process holds it, `Corrupt` with file and
+    /// offset if acknowledged bytes do not check.
+    pub fn open(config: EngineConfig) -> Result<Arc<Self>> {
+        let root: Arc<dyn Directory> = Arc::new(FsDirectory::open(&config.storage_path)?);
+        let lock = root.lock()?;
+        let dir = root.subdir("collections")?;
+        let bell = Bell::default();
+        let mut opened = Collections::new();
+        for name in dir.subdirs()? {
+            let collection_dir = dir.subdir(&name)?;
+            match CollectionFile::read(collection_dir.as_ref())? {
+                Some(file) => {
+                    tracing::info!(collection = name, "recovering");
+                    let collection = open_collection(&collection_dir, file, &bell)?;
+                    opened.insert(name, Arc::new(collection));
+                }
+                // A creation that did not finish, or a deletion that did not.
+                None => dir.remove_subdir(&name)?,
+            }
+        }
+        let collections = Arc::new(ArcSwap::from_pointee(opened));
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let or_cores = |threads: usize| if threads == 0 { cores } else { threads };
+        let stop = Arc::new(AtomicBool::new(false));
+        let listed = Arc::clone(&collections);
+        let indexer = Indexer {
+            bell: bell.clone(),
+            stop: Arc::clone(&stop),
+            threads: or_cores(config.background_threads),
+            collections: Box::new(move || listed.load().values().cloned().collect()),
+        };
+        let thread = std::thread::Builder::new()
+            .name("background".to_owned())
+            .spawn(move || indexer.run())
+            .map_err(|source| EngineError::Io {
+                operation: "starting the background thread",
+                path: config.storage_path.clone(),
+                source,
+            })?;
+        Ok(Arc::new(Self {
+            dir,
+            _lock: lock,
+            collections,
+            change: Mutex::new(()),
+            search: SearchPool::start(or_cores(config.search_threads), config.search_queue_max)?,
+            bell,
+            stop,
+            indexer: Mutex::new(Some(thread)),
+        }))
+    }
+
     /// Names of all collections, sorted.
-    pub fn collections(&self) -> Vec<String> { todo!() }
-    /// Creates a collection; `CollectionExists`, `Invalid` (name, limits).
-    pub fn create_collection(&self, _name: &str, _config: CollectionConfig) -> Result<()> { todo!() }
-    /// Deletes a collection; false if there was none.
-    pub fn delete_collection(&self, _name: &str) -> Result<bool> { todo!() }
-    /// A collection by name (lock-free, quick).
-    pub fn collection(&self, _name: &str) -> Result<Arc<Collection>> { todo!() }
-    /// Runs `job` on a search thread; `Refused` when the queue is full. Does not block.
-    pub fn spawn_search(&self, _job: Box<dyn FnOnce() + Send>) -> Result<()> { todo!() }
-    /// Stops background work, takes a checkpoint of every shard, closes. Idempotent; seconds.
-    pub fn shutdown(&self) -> Result<()> { todo!() }
+    #[must_use]
+    pub fn collections(&self) -> Vec<String> {
+        self.collections.load().keys().cloned().collect()
+    }
+
+    /// Creates a collection.
+    ///
+    /// # Errors
+    /// `CollectionExists`; `Invalid` for a name that no directory can have; `Io`, `DiskFull`.
+    pub fn create_collection(&self, name: &str, config: CollectionConfig) -> Result<()> {
+        let _change = self.change.lock();
+        if self.stop.load(Ordering::Acquire) {
+            return Err(EngineError::Stopping);
+        }
+        if self.collections.load().contains_key(name) {
+            return Err(EngineError::CollectionExists(name.to_owned()));
+        }
+        flatwater_segment::dir::check_name(name).map_err(|_| {
+            EngineError::Invalid(format!("collection name `{name}` cannot be the name of a folder"))
+        })?;
+        let dir = self.dir.subdir(name)?;
+        // Any seed serves; the id of the collection is as random as the rows are not.
+        let seed = Uuid::new_v4().as_u128() as u64;
+        let file = CollectionFile::new(config, seed);
+        file.write(dir.as_ref())?;
+        let collection = Arc::new(open_collection(&dir, file, &self.bell)?);
+        self.replace(|collections| {
+            collections.insert(name.to_owned(), Arc::clone(&collection));
+        });
+        Ok(())
+    }
+
+    /// Deletes a collection and its files; false if there was none. Searches that run keep what
+    /// they hold; the space is free when the last of them is done.
+    ///
+    /// # Errors
+    /// `Io`. From the moment the configuration is removed the collection is gone for good.
+    pub fn delete_collection(&self, name: &str) -> Result<bool> {
+        let _change = self.change.lock();
+        let Some(collection) = self.collections.load().get(name).cloned() else {
+            return Ok(false);
+        };
+        let dir = self.dir.subdir(name)?;
+        CollectionFile::remove(dir.as_ref())?;
+        self.replace(|collections| {
+            collections.remove(name);
+        });
+        collection.shard().abandon();
+        self.dir.remove_subdir(name)?;
+        Ok(true)
+    }
+
+    /// A collection by name. Lock-free.
+    ///
+    /// # Errors
+    /// `CollectionNotFound`.
+    pub fn collection(&self, name: &str) -> Result<Arc<Collection>> {
+        let found = self.collections.load().get(name).cloned();
+        found.ok_or_else(|| EngineError::CollectionNotFound(name.to_owned()))
+    }
+
+    /// Runs `job` on a search thread. Does not block.
+    ///
+    /// # Errors
+    /// `Refused` when too many searches wait, `Stopping`.
+    pub fn spawn_search(&self, job: SearchJob) -> Result<()> {
+        self.search.spawn(job)
+    }
+
+    /// Stops background work, works off accepted updates, takes a checkpoint of every shard.
+    /// Idempotent. Takes about as long as syncing what was written last.
+    ///
+    /// # Errors
+    /// None today; a checkpoint that fails is logged, and the log keeps what it would have held.
+    pub fn shutdown(&self) -> Result<()> {
+        let _change = self.change.lock();
+        self.stop.store(true, Ordering::Release);
+        self.bell.ring();
+        if let Some(thread) = self.indexer.lock().take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the background thread had panicked");
+        }
+        self.search.stop();
+        for collection in self.collections.load().values() {
+            collection.shard().stop();
+        }
+        Ok(())
+    }
+
+    fn replace(&self, change: impl FnOnce(&mut Collections)) {
+        let mut collections = Collections::clone(&self.collections.load());
+        change(&mut collections);
+        self.collections.store(Arc::new(collections));
+    }
 }
 
-/// A collection.
-#[derive(Debug)]
-pub struct Collection {}
-
-/// Called once, from an engine thread, with the acknowledgement. Must be quick and must not panic.
-pub type OnAck = Box<dyn FnOnce(Result<UpdateResult>) + Send>;
-
-impl Collection {
-    /// Validates now (an `Err` here means nothing was accepted), then hands the update to the
-    /// writer and returns; `on_ack` runs when it is visible (`wait` false) or visible and synced
-    /// (`wait` true). May block shortly when the queue is full.
-    pub fn update(&self, _update: Update, _wait: bool, _on_ack: OnAck) -> Result<()> { todo!() }
-    /// [`Self::update`], waiting for the acknowledgement.
-    pub fn update_blocking(&self, _update: Update, _wait: bool) -> Result<UpdateResult> { todo!() }
-    /// Facts of this moment.
-    pub fn info(&self) -> CollectionInfo { todo!() }
-    /// Background work.
-    pub fn optimizations(&self) -> OptimizationReport { todo!() }
-    /// Nearest points, best first.
-    pub fn search(&self, _request: &SearchRequest) -> Result<Vec<ScoredPoint>> { todo!() }
-    /// Points by id in the order asked for, those that exist.
-    pub fn retrieve(&self, _ids: &[PointId], _p: &PayloadSelector, _v: &VectorSelector) -> Result<Vec<Record>> { todo!() }
-    /// A page of points in the order of ids.
-    pub fn scroll(&self, _request: &ScrollRequest) -> Result<ScrollPage> { todo!() }
-    /// How many points match, exactly.
-    pub fn count(&self, _filter: Option<&Filter>) -> Result<u64> { todo!() }
+impl Drop for Engine {
+    fn drop(&mut self) {
+        if let Err(error) = self.shutdown() {
+            tracing::error!(%error, "shutdown failed");
+        }
+    }
 }
+
+fn open_collection(
+    dir: &Arc<dyn Directory>,
+    file: CollectionFile,
+    bell: &Bell,
+) -> Result<Collection> {
+    let spec = Arc::new(segment_spec(&file.config, file.rotation_seed));
+    let options = ShardOptions {
+        spec: Arc::clone(&spec),
+        log_file_bytes: (file.config.wal.wal_capacity_mb.max(1) as u64) << 20,
+        // 0 would sync all the time; a hundredth of a second is as good and leaves the thread idle.
+        flush_interval: match file.config.optimizers.flush_interval_sec {
+            0 => Duration::from_millis(10),
+            seconds => Duration::from_secs(seconds),
+        },
+        background: bell.clone(),
+    };
+    let shard = Shard::open(&dir.subdir("shard0")?, &options)?;
+    Ok(Collection::new(file.config, spec, shard))
+}
+
+/// What the segments of a collection are made of.
+fn segment_spec(config: &CollectionConfig, seed: u64) -> SegmentSpec {
+    let vectors: Vec<VectorSpec> = config
+        .vectors
+        .iter()
+        .map(|(name, vector)| {
+            let hnsw = config.hnsw.with(vector.hnsw);
+            let params = (hnsw.m > 0)
+                .then(|| Params { m: hnsw.m, ef_construct: hnsw.ef_construct, seed: LEVEL_SEED });
+            VectorSpec::new(name, vector.size, vector.distance, params, seed)
+        })
+        .collect();
+    let row_bytes = config.vectors.values().map(|v| v.size as u64 * 4).max().unwrap_or(4);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let auto_kb = SEGMENT_KB_PER_THREAD * cores.min(8) as u64;
+    let segment_kb = config.optimizers.max_segment_size.map_or(auto_kb, |kb| kb as u64);
+    let rows_max = (segment_kb.saturating_mul(1024) / row_bytes).clamp(1, ROWS_MAX);
+    SegmentSpec { vectors, rows_max: rows_max as Row }
+}
+
+/// Rows that a segment may hold at most, whatever `max_segment_size` says: row numbers are 32 bits,
+/// and one operation may overshoot.
+const ROWS_MAX: u64 = 1 << 31;

@@ -16,7 +16,7 @@ pub enum EngineError {
     #[error("Collection `{0}` already exists!")]
     CollectionExists(String),
     /// No such point.
-    #[error("Point with id {0} does not exist!")]
+    #[error("No point with id {0} found")]
     PointNotFound(String),
     /// Too much is waiting; try again later.
     #[error("{what}: limit {limit} reached, retry after {retry_after_s} s")]
@@ -117,3 +117,20 @@ impl EngineError {
 
 /// Result of an engine call.
 pub type Result<T> = std::result::Result<T, EngineError>;
+
+impl From<flatwater_segment::error::SegmentError> for EngineError {
+    fn from(error: flatwater_segment::error::SegmentError) -> Self {
+        use flatwater_segment::error::SegmentError;
+        match error {
+            SegmentError::Dir(error) => error.into(),
+            SegmentError::Corrupt { file, offset, detail } => {
+                Self::Corrupt { file, offset, detail }
+            }
+            SegmentError::Full { rows } => Self::Invalid(format!(
+                "the operation has more points than a segment takes: it holds {rows} rows; send fewer"
+            )),
+            SegmentError::Filter(error) => Self::Invalid(error.to_string()),
+            other => Self::Bug(other.to_string()),
+        }
+    }
+}

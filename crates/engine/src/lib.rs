@@ -3,8 +3,13 @@
 //! It knows nothing of HTTP, gRPC or the wire's names for things.
 #![deny(missing_docs)]
 
+pub mod clock;
 pub mod collection;
 pub mod config;
 pub mod engine;
 pub mod error;
+pub mod optimizer;
+pub mod pool;
 pub mod query;
+pub mod shard;
+pub mod wal;

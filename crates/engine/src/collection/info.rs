@@ -2,7 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use flatwater_segment::growing::view::SegmentView;
+
+use super::Collection;
 use crate::config::collection::{CollectionConfig, FieldSchema};
+use crate::optimizer::indexing;
+use crate::shard::view::ShardView;
 
 /// Traffic light of a collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,4 +77,63 @@ pub struct OptimizationReport {
     pub completed: Vec<JobReport>,
     /// Segments that need nothing.
     pub idle_segments: Vec<(uuid::Uuid, u64)>,
+}
+
+/// Facts of a collection now.
+pub(super) fn collect(collection: &Collection) -> CollectionInfo {
+    let view = collection.shard.view();
+    let plan = indexing::plan(&view, &collection.jobs, &collection.config.optimizers);
+    let failure = collection.shard.shared().health.check().err().map(|error| error.to_string());
+    let status = match (&failure, plan.held, plan.work.is_empty()) {
+        (Some(_), _, _) => Status::Red,
+        (None, Some(_), _) => Status::Grey,
+        (None, None, false) => Status::Yellow,
+        (None, None, true) => Status::Green,
+    };
+    CollectionInfo {
+        status,
+        optimizer_error: failure,
+        grey_reason: plan.held.map(str::to_owned),
+        indexed_vectors_count: view.segments.iter().map(|s| s.indexed_vectors()).sum(),
+        points_count: view.live_count(),
+        segments_count: view.segments.len(),
+        config: collection.config.clone(),
+        payload_schema: payload_schema(&view),
+        update_queue_length: collection.shard.queue_len(),
+    }
+}
+
+fn payload_schema(view: &ShardView) -> BTreeMap<String, (FieldSchema, u64)> {
+    let points_with = |field: &str| -> u64 {
+        view.segments.iter().map(|segment| segment.points_with_field(field)).sum()
+    };
+    view.schemas
+        .iter()
+        .map(|(field, schema)| (field.clone(), (schema.clone(), points_with(field))))
+        .collect()
+}
+
+/// Running, queued and finished background work.
+pub(super) fn optimizations(collection: &Collection) -> OptimizationReport {
+    let view = collection.shard.view();
+    let plan = indexing::plan(&view, &collection.jobs, &collection.config.optimizers);
+    let (running, completed) = collection.jobs.reports();
+    let points = |id: uuid::Uuid| {
+        let segment = view.segments.iter().find(|segment| segment.segment().id() == id);
+        segment.map_or(0, SegmentView::live_count)
+    };
+    let is_running =
+        |id: uuid::Uuid| running.iter().any(|job| job.segments.iter().any(|(s, _)| *s == id));
+    let mut queued_ids: Vec<uuid::Uuid> = plan.work.iter().map(|column| column.segment).collect();
+    queued_ids.retain(|&id| !is_running(id));
+    queued_ids.dedup();
+    let queued = queued_ids.iter().map(|&id| ("indexing", vec![(id, points(id))])).collect();
+    let idle_segments = view
+        .segments
+        .iter()
+        .map(|segment| segment.segment().id())
+        .filter(|&id| !is_running(id) && !queued_ids.contains(&id))
+        .map(|id| (id, points(id)))
+        .collect();
+    OptimizationReport { running, queued, completed, idle_segments }
 }

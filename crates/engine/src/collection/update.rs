@@ -73,3 +73,6 @@ pub struct UpdateResult {
     /// How far it got.
     pub status: UpdateStatus,
 }
+
+/// Called once, from an engine thread, with the acknowledgement. It must be quick.
+pub type OnAck = Box<dyn FnOnce(crate::error::Result<UpdateResult>) + Send>;

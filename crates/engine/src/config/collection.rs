@@ -3,16 +3,20 @@
 use std::collections::BTreeMap;
 
 use flatwater_index::Metric;
+use serde::{Deserialize, Serialize};
+
+pub use flatwater_segment::field::FieldType;
 
 /// Name of the unnamed vector.
 pub const UNNAMED: &str = "";
 
 /// Parameters of one named vector.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VectorParams {
     /// Dimensions, 1 to 65,536.
     pub size: usize,
     /// Metric.
+    #[serde(with = "metric_name")]
     pub distance: Metric,
     /// `on_disk` as the user gave it: stored and shown, it does not change results.
     pub on_disk: Option<bool>,
@@ -21,7 +25,8 @@ pub struct VectorParams {
 }
 
 /// HNSW settings given in part; `None` keeps the lower layer's value.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct HnswDiff {
     /// Links per node above level 0 (level 0 has twice as many).
     pub m: Option<usize>,
@@ -38,7 +43,8 @@ pub struct HnswDiff {
 }
 
 /// HNSW settings of a collection, resolved.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct HnswConfig {
     /// Links per node above level 0, default 16.
     pub m: usize,
@@ -84,7 +90,8 @@ impl HnswConfig {
 
 /// Optimizer settings of a collection with Qdrant's names, units and defaults (sizes in KB of 1,024
 /// bytes).
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct OptimizerConfig {
     /// Share of deleted points past which a segment is vacuumed, 0 to 1.
     pub deleted_threshold: f64,
@@ -120,7 +127,8 @@ impl Default for OptimizerConfig {
 }
 
 /// Log settings, stored and shown as Qdrant's.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct WalConfig {
     /// MB per log file, at least 1.
     pub wal_capacity_mb: usize,
@@ -137,7 +145,8 @@ impl Default for WalConfig {
 }
 
 /// Everything that is fixed when a collection is created.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct CollectionConfig {
     /// Vectors by name; the unnamed one is `""`.
     pub vectors: BTreeMap<String, VectorParams>,
@@ -153,15 +162,6 @@ pub struct CollectionConfig {
     pub metadata: Option<serde_json::Map<String, serde_json::Value>>,
 }
 
-/// Type of a field index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum FieldType {
-    /// Whole strings.
-    Keyword,
-    /// 64-bit integers.
-    Integer,
-}
-
 /// A field index as the user asked for it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FieldSchema {
@@ -170,4 +170,30 @@ pub struct FieldSchema {
     /// The parameters object as given (shown again as it is), without `type`; `None` if the type
     /// was given as a plain word.
     pub params: Option<serde_json::Map<String, serde_json::Value>>,
+}
+
+/// Metric by its name in the stored configuration.
+mod metric_name {
+    use flatwater_index::Metric;
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(metric: &Metric, out: S) -> Result<S::Ok, S::Error> {
+        out.serialize_str(match metric {
+            Metric::Cosine => "Cosine",
+            Metric::Dot => "Dot",
+            Metric::Euclid => "Euclid",
+            Metric::Manhattan => "Manhattan",
+        })
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Metric, D::Error> {
+        match String::deserialize(input)?.as_str() {
+            "Cosine" => Ok(Metric::Cosine),
+            "Dot" => Ok(Metric::Dot),
+            "Euclid" => Ok(Metric::Euclid),
+            "Manhattan" => Ok(Metric::Manhattan),
+            other => Err(D::Error::custom(format!("unknown distance `{other}`"))),
+        }
+    }
 }

@@ -1,0 +1,202 @@
+//! Opening a shard: the way back from what is on disk.
+//!
+//! 1. The manifest names the segments that count and the `seq` up to which they are complete.
+//! 2. Each listed segment opens at its own checkpoint; directories that are not listed are removed.
+//! 3. The log is replayed from there; operations that a segment holds already change nothing.
+//! 4. The first view is published and the threads start.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use crossbeam_channel::unbounded;
+use flatwater_segment::dir::Directory;
+use flatwater_segment::growing::spec::SegmentSpec;
+use flatwater_segment::growing::write::SegmentWriter;
+use parking_lot::{Condvar, Mutex};
+use uuid::Uuid;
+
+use super::apply::{Segments, parse_path};
+use super::checkpoint::{Checkpointer, StopFlag};
+use super::manifest::Manifest;
+use super::op::LogOp;
+use super::schema;
+use super::sync::LogThread;
+use super::writer::Writer;
+use super::{Health, Shard, ShardShared, Threads, update_queue};
+use crate::error::{EngineError, Result};
+use crate::pool::bell::Bell;
+use crate::wal::Wal;
+
+/// What a shard needs to know to open.
+#[derive(Clone, Debug)]
+pub struct ShardOptions {
+    /// Vectors and size of its segments.
+    pub spec: Arc<SegmentSpec>,
+    /// Size of a log file, bytes.
+    pub log_file_bytes: u64,
+    /// Longest time between syncs of the log.
+    pub flush_interval: Duration,
+    /// Rung whenever there may be work for the background.
+    pub background: Bell,
+}
+
+/// Log files that may pile up before a checkpoint is taken: two make a restart replay at most a few
+/// ten MB, and a checkpoint is not taken more often than its cost is worth.
+const LOG_FILES_PER_CHECKPOINT: u64 = 2;
+
+impl Shard {
+    /// Opens the shard in `dir`, recovering what is there. Blocks for the replay.
+    ///
+    /// # Errors
+    /// `Corrupt` with file and offset if acknowledged bytes do not check; `Io`, `DiskFull`.
+    pub fn open(dir: &Arc<dyn Directory>, options: &ShardOptions) -> Result<Self> {
+        let manifest = Manifest::read(dir.as_ref())?.unwrap_or_default();
+        let mut segments = open_segments(dir, options, &manifest)?;
+        let mut wal = replay_log(dir, options, &mut segments)?;
+        let view = segments.view();
+        // Rows that were dead before this moment are in no view that a reader can hold.
+        let shared = Arc::new(ShardShared {
+            view: ArcSwap::from_pointee(view),
+            health: Health::default(),
+            background: options.background.clone(),
+            checkpoint_bell: Bell::default(),
+            log_bytes: AtomicU64::new(wal.size_bytes()),
+            checkpoint_log_bytes: LOG_FILES_PER_CHECKPOINT * options.log_file_bytes,
+            queued: AtomicUsize::new(0),
+            queued_bytes: Mutex::new(0),
+            queue_has_room: Condvar::new(),
+        });
+        if let Err(error) = wal.truncate_below(manifest.seq) {
+            tracing::warn!(%error, "old log files could not be removed; tried again later");
+        }
+        start_threads(dir, options, shared, segments, wal, manifest.seq)
+    }
+}
+
+fn open_segments(
+    dir: &Arc<dyn Directory>,
+    options: &ShardOptions,
+    manifest: &Manifest,
+) -> Result<Segments> {
+    let segments_dir = dir.subdir("segments")?;
+    for name in segments_dir.subdirs()? {
+        let is_listed = name.parse::<Uuid>().is_ok_and(|id| manifest.segments.contains(&id));
+        if !is_listed {
+            segments_dir.remove_subdir(&name)?;
+        }
+    }
+    let mut writers = Vec::new();
+    for id in &manifest.segments {
+        let segment_dir = segments_dir.subdir(&id.to_string())?;
+        writers.push(SegmentWriter::recover(segment_dir, *id, Arc::clone(&options.spec))?);
+    }
+    let schemas =
+        manifest.fields.iter().map(|r| (r.field.clone(), schema::from_record(r))).collect();
+    for writer in &mut writers {
+        for record in &manifest.fields {
+            writer.add_field_index(&record.field, parse_path(&record.field)?, record.field_type)?;
+        }
+    }
+    Ok(Segments {
+        dir: segments_dir,
+        spec: Arc::clone(&options.spec),
+        writers,
+        schemas: Arc::new(schemas),
+        applied: manifest.seq,
+    })
+}
+
+fn replay_log(
+    dir: &Arc<dyn Directory>,
+    options: &ShardOptions,
+    segments: &mut Segments,
+) -> Result<Wal> {
+    let log_dir = dir.subdir("wal")?;
+    let complete = segments.applied;
+    let mut replayed = 0u64;
+    let wal = Wal::open(log_dir, options.log_file_bytes, complete, &mut |seq, body| {
+        if seq <= complete {
+            return Ok(());
+        }
+        let op = LogOp::decode(body).map_err(|damage| EngineError::Corrupt {
+            file: format!("log record {seq}"),
+            offset: damage.offset,
+            detail: damage.to_string(),
+        })?;
+        replayed += 1;
+        if replayed % 1000 == 0 {
+            tracing::info!(replayed, seq, "replaying the log");
+        }
+        segments.replay(seq, op)
+    })?;
+    if replayed > 0 {
+        tracing::info!(replayed, seq = segments.applied, "log replayed");
+    }
+    Ok(wal)
+}
+
+fn start_threads(
+    dir: &Arc<dyn Directory>,
+    options: &ShardOptions,
+    shared: Arc<ShardShared>,
+    segments: Segments,
+    wal: Wal,
+    recorded: u64,
+) -> Result<Shard> {
+    let (queue, commands) = update_queue();
+    let (log_queue, log_messages) = unbounded();
+    let sync = wal.syncer();
+    let log = LogThread {
+        shared: Arc::clone(&shared),
+        wal: Arc::clone(&sync),
+        queue: log_messages,
+        interval: options.flush_interval,
+    };
+    let stop = Arc::new(StopFlag::default());
+    let checkpointer = Checkpointer {
+        shared: Arc::clone(&shared),
+        dir: Arc::clone(dir),
+        wal: sync,
+        writer: queue.clone(),
+        stop: Arc::clone(&stop),
+        recorded,
+    };
+    let writer = Writer {
+        shared: Arc::clone(&shared),
+        segments,
+        wal,
+        queue: commands,
+        log_thread: log_queue.clone(),
+    };
+    let threads = Threads {
+        writer: spawn("shard-writer", &shared, move || writer.run())?,
+        log: spawn("shard-log", &shared, move || log.run())?,
+        log_queue,
+        checkpoint: spawn("shard-checkpoint", &shared, move || checkpointer.run())?,
+        checkpoint_stop: stop,
+    };
+    Ok(Shard { shared, queue, threads: Mutex::new(Some(threads)) })
+}
+
+/// Starts a thread whose panic refuses further writes instead of passing unnoticed.
+fn spawn(
+    name: &'static str,
+    shared: &Arc<ShardShared>,
+    body: impl FnOnce() + Send + 'static,
+) -> Result<std::thread::JoinHandle<()>> {
+    let shared = Arc::clone(shared);
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(move || {
+            if std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).is_err() {
+                shared.health.poison(&format!("thread {name} panicked"));
+            }
+        })
+        .map_err(|source| EngineError::Io {
+            operation: "starting a thread of the shard",
+            path: std::path::PathBuf::from(name),
+            source,
+        })
+}

@@ -1,0 +1,242 @@
+//! The one writer thread of a shard.
+//!
+//! 1. Take what waits in the queue, up to a batch.
+//! 2. For each update: resolve filters to ids, make room, append to the log, apply.
+//! 3. Publish one view for the batch.
+//! 4. Acknowledge: `wait` false now; `wait` true when the log thread has synced.
+//!
+//! It never waits for an fsync, and nobody else publishes a view.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crossbeam_channel::{Receiver, Sender};
+use flatwater_segment::growing::write::NewRow;
+use flatwater_segment::payload::Payload;
+use flatwater_segment::payload::path::JsonPath;
+use flatwater_segment::{PointId, SeqNo};
+
+use super::ShardShared;
+use super::apply::Segments;
+use super::op::{FieldIndexRecord, LogOp};
+use super::resolve::Candidates;
+use super::sync::LogMessage;
+use super::view::ShardView;
+use crate::collection::update::{OnAck, UpdateResult, UpdateStatus};
+use crate::error::{EngineError, Result};
+use crate::wal::Wal;
+
+/// Updates that one view may bring at most: bounds how long the first of a batch waits for it.
+const BATCH_MAX: usize = 256;
+
+/// Bytes of updates after which a batch is closed, for the same reason.
+const BATCH_BYTES_MAX: usize = 16 << 20;
+
+/// An update on its way to the writer: validated, and encoded as far as it can be.
+#[derive(Debug)]
+pub(super) enum Prepared {
+    /// Points as they will be stored, and the body of their log record.
+    Upsert { rows: Vec<NewRow>, body: Vec<u8> },
+    /// Delete these points.
+    Delete(Targets),
+    /// Merge into the payload of these points.
+    SetPayload { targets: Targets, patch: Payload, key: Option<(String, JsonPath)> },
+    /// Index a field.
+    CreateFieldIndex(FieldIndexRecord),
+    /// Drop a field's index.
+    DeleteFieldIndex(String),
+}
+
+/// Points that an update is about.
+#[derive(Debug)]
+pub(super) enum Targets {
+    /// Ids, no id twice.
+    Ids(Vec<PointId>),
+    /// What matched a filter in a view; the writer rechecks what changed since.
+    Matched(Box<Candidates>),
+}
+
+impl Prepared {
+    /// About how much memory it holds, bytes.
+    pub(super) fn size_bytes(&self) -> usize {
+        match self {
+            Self::Upsert { body, .. } => body.len() * 3,
+            Self::Delete(targets) | Self::SetPayload { targets, .. } => match targets {
+                Targets::Ids(ids) => ids.len() * size_of::<PointId>(),
+                Targets::Matched(candidates) => candidates.len() * size_of::<PointId>(),
+            },
+            Self::CreateFieldIndex(_) | Self::DeleteFieldIndex(_) => 64,
+        }
+    }
+}
+
+/// What the writer is asked to do.
+pub(super) enum Command {
+    /// Apply an update.
+    Update {
+        /// What.
+        update: Prepared,
+        /// Acknowledge only when synced.
+        wait: bool,
+        /// Called with the acknowledgement.
+        on_ack: OnAck,
+    },
+    /// Log records up to here are durable in the segments.
+    TruncateLog(SeqNo),
+    /// Finish.
+    Stop,
+}
+
+/// An update that was applied and is not acknowledged yet.
+struct Applied {
+    seq: SeqNo,
+    wait: bool,
+    on_ack: OnAck,
+}
+
+pub(super) struct Writer {
+    pub(super) shared: Arc<ShardShared>,
+    pub(super) segments: Segments,
+    pub(super) wal: Wal,
+    pub(super) queue: Receiver<Command>,
+    pub(super) log_thread: Sender<LogMessage>,
+}
+
+impl Writer {
+    /// Runs until [`Command::Stop`].
+    pub(super) fn run(mut self) {
+        while let Ok(first) = self.queue.recv() {
+            let mut applied = Vec::new();
+            let mut next = Some(first);
+            let mut bytes = 0;
+            let mut is_stopping = false;
+            while let Some(command) = next {
+                match command {
+                    Command::Update { update, wait, on_ack } => {
+                        bytes += self.take(update, wait, on_ack, &mut applied);
+                    }
+                    Command::TruncateLog(floor) => self.truncate_log(floor),
+                    Command::Stop => is_stopping = true,
+                }
+                let is_open =
+                    !is_stopping && applied.len() < BATCH_MAX && bytes < BATCH_BYTES_MAX;
+                next = if is_open { self.queue.try_recv().ok() } else { None };
+            }
+            self.publish_and_acknowledge(applied);
+            if is_stopping {
+                return;
+            }
+        }
+    }
+
+    /// Applies one update; a refused one is answered at once. Returns its size.
+    fn take(
+        &mut self,
+        update: Prepared,
+        wait: bool,
+        on_ack: OnAck,
+        applied: &mut Vec<Applied>,
+    ) -> usize {
+        let bytes = update.size_bytes();
+        let outcome = match self.shared.health.check() {
+            Ok(()) => self.apply(update),
+            Err(error) => Err(error),
+        };
+        self.shared.leave_queue(bytes);
+        match outcome {
+            Ok(seq) => applied.push(Applied { seq, wait, on_ack }),
+            Err(error) => on_ack(Err(error)),
+        }
+        bytes
+    }
+
+    /// Logs and applies one update. On an error nothing of it is applied.
+    fn apply(&mut self, update: Prepared) -> Result<SeqNo> {
+        let seq = self.segments.applied + 1;
+        match update {
+            Prepared::Upsert { rows, body } => {
+                self.segments.reserve_rows(&rows)?;
+                self.wal.append(seq, &body)?;
+                let outcome = self.segments.apply_rows(seq, &rows);
+                self.logged(seq, outcome)
+            }
+            Prepared::Delete(targets) => {
+                let ids = self.resolve(targets)?;
+                self.wal.append(seq, &LogOp::Delete(ids.clone()).encode())?;
+                self.segments.apply_delete(seq, &ids);
+                Ok(seq)
+            }
+            Prepared::SetPayload { targets, patch, key } => {
+                let ids = self.resolve(targets)?;
+                let path = key.as_ref().map(|(_, path)| path);
+                let changes = self.segments.plan_payload(seq, &ids, &patch, path)?;
+                let payload_json = serde_json::to_vec(&patch)
+                    .map_err(|error| EngineError::Bug(format!("payload to JSON: {error}")))?;
+                let key = key.map(|(text, _)| text);
+                let op = LogOp::SetPayload { ids, payload_json, key };
+                self.wal.append(seq, &op.encode())?;
+                self.segments.apply_payload(seq, &changes);
+                Ok(seq)
+            }
+            Prepared::CreateFieldIndex(record) => {
+                self.segments.build_field_index(&record)?;
+                let op = LogOp::CreateFieldIndex(record.clone());
+                if let Err(error) = self.wal.append(seq, &op.encode()) {
+                    self.segments.undo_field_index(&record.field)?;
+                    return Err(error);
+                }
+                self.segments.apply_field_index(seq, &record);
+                Ok(seq)
+            }
+            Prepared::DeleteFieldIndex(field) => {
+                self.wal.append(seq, &LogOp::DeleteFieldIndex(field.clone()).encode())?;
+                self.segments.apply_drop_field_index(seq, &field);
+                Ok(seq)
+            }
+        }
+    }
+
+    /// A logged operation that cannot be applied leaves memory behind the log: no further write may
+    /// build on it, and a restart replays it.
+    fn logged(&self, seq: SeqNo, outcome: Result<()>) -> Result<SeqNo> {
+        outcome.map(|()| seq).inspect_err(|error| {
+            self.shared.health.poison(&format!("operation {seq} was logged, not applied: {error}"));
+        })
+    }
+
+    fn resolve(&mut self, targets: Targets) -> Result<Vec<PointId>> {
+        match targets {
+            Targets::Ids(ids) => Ok(ids),
+            Targets::Matched(candidates) => candidates.recheck(&self.segments.view()),
+        }
+    }
+
+    fn truncate_log(&mut self, floor: SeqNo) {
+        if let Err(error) = self.wal.truncate_below(floor) {
+            tracing::warn!(%error, floor, "old log files could not be removed; tried again later");
+        }
+    }
+
+    fn publish_and_acknowledge(&mut self, applied: Vec<Applied>) {
+        if applied.is_empty() {
+            return;
+        }
+        let view: ShardView = self.segments.view();
+        self.shared.log_bytes.store(self.wal.size_bytes(), Ordering::Relaxed);
+        self.shared.view.store(Arc::new(view));
+        self.shared.background.wake();
+        for Applied { seq, wait, on_ack } in applied {
+            if wait {
+                let message = LogMessage::Wait { seq, on_ack };
+                if let Err(refused) = self.log_thread.send(message) {
+                    refused.into_inner().refuse(&EngineError::Stopping);
+                }
+            } else {
+                on_ack(Ok(UpdateResult { seq, status: UpdateStatus::Acknowledged }));
+            }
+        }
+        if self.shared.wants_checkpoint() {
+            self.shared.checkpoint_bell.ring();
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! One step of indexing: a batch of rows goes into a vector's graph.
+
+use flatwater_index::Row;
+use flatwater_index::hnsw::{Cancelled, Workers};
+
+use super::GrowingSegment;
+use crate::search::space::{CodeSpace, OriginalSpace};
+
+impl GrowingSegment {
+    /// Inserts the next batch of rows into the graph of vector `column`. Returns whether there was
+    /// something to do and it was not cancelled. One caller at a time for each vector; searches go
+    /// on meanwhile.
+    ///
+    /// Rows without the vector are passed over, and so are rows that were dead before this process
+    /// made its first view; rows that died since go in, since an older view may still hold them.
+    pub fn index_step(
+        &self,
+        column: usize,
+        workers: &dyn Workers,
+        cancel: &(dyn Fn() -> bool + Sync),
+    ) -> bool {
+        let Some(column) = self.columns.get(column) else { return false };
+        let Some(graph) = column.graph() else { return false };
+        let indexed = graph.indexed_len();
+        let available = column.graph_available().saturating_sub(indexed);
+        if available == 0 {
+            return false;
+        }
+        let end = indexed + graph.next_batch_len(available);
+        let skip = |row: Row| {
+            !column.has(row, 0) || self.deleted.get(row) <= self.dead_before
+        };
+        let outcome = match column.codes().and_then(|codes| codes.ready().map(|r| (codes, r.0))) {
+            Some((codes, encoder)) => {
+                let space = CodeSpace { encoder, codes8: codes.codes8() };
+                graph.insert_batch(&space, end, &skip, workers, cancel)
+            }
+            None => {
+                let space = OriginalSpace::new(column.spec().metric, column.originals());
+                graph.insert_batch(&space, end, &skip, workers, cancel)
+            }
+        };
+        !matches!(outcome, Err(Cancelled))
+    }
+}

@@ -1,0 +1,181 @@
+//! What one read sees of a growing segment: its first `len` rows as they were at `watermark`.
+
+use std::sync::Arc;
+
+use flatwater_index::Row;
+
+use super::GrowingSegment;
+use super::fields::FieldIndexes;
+use crate::chunk::BlobPos;
+use crate::error::SegmentError;
+use crate::ids::{PointId, SeqNo};
+use crate::payload::Payload;
+use crate::payload::mask::RowSource;
+
+/// An immutable view of a growing segment. Cloning it copies two pointers.
+#[derive(Clone, Debug)]
+pub struct SegmentView {
+    pub(super) segment: Arc<GrowingSegment>,
+    pub(super) len: Row,
+    pub(super) live: u64,
+    pub(super) watermark: SeqNo,
+    pub(super) versions_len: u32,
+    pub(super) blobs_end: BlobPos,
+    pub(super) fields: Arc<FieldIndexes>,
+}
+
+impl SegmentView {
+    /// The segment behind the view.
+    #[must_use]
+    pub fn segment(&self) -> &Arc<GrowingSegment> {
+        &self.segment
+    }
+
+    /// Rows in the view, dead ones too.
+    #[must_use]
+    pub fn rows_len(&self) -> Row {
+        self.len
+    }
+
+    /// Live points in the view, exact.
+    #[must_use]
+    pub fn live_count(&self) -> u64 {
+        self.live
+    }
+
+    /// Every operation up to this `seq` is in the view, none after it.
+    #[must_use]
+    pub fn watermark(&self) -> SeqNo {
+        self.watermark
+    }
+
+    /// Payload versions in the view.
+    #[must_use]
+    pub fn versions_len(&self) -> u32 {
+        self.versions_len
+    }
+
+    /// Field indexes by payload path.
+    #[must_use]
+    pub fn fields(&self) -> &FieldIndexes {
+        &self.fields
+    }
+
+    /// Whether a row is a point of this view.
+    #[inline]
+    #[must_use]
+    pub fn is_live(&self, row: Row) -> bool {
+        row < self.len && self.segment.deleted.get(row) > self.watermark
+    }
+
+    /// The row of a point in this view.
+    #[must_use]
+    pub fn row_of_point(&self, id: PointId) -> Option<Row> {
+        self.row_behind(self.segment.ids.newest(id)?)
+    }
+
+    /// The live row of the view that `newest`, the newest row of an id, leads back to.
+    fn row_behind(&self, newest: Row) -> Option<Row> {
+        let mut row = newest;
+        while row >= self.len {
+            row = self.segment.head(row).previous?;
+        }
+        self.is_live(row).then_some(row)
+    }
+
+    /// Calls `visit` with the points of the view from id `start` on, ascending by id, until it
+    /// returns false.
+    pub fn walk_points(&self, start: Option<PointId>, mut visit: impl FnMut(PointId, Row) -> bool) {
+        self.segment.ids.walk(start, |id, newest| {
+            self.row_behind(newest).is_none_or(|row| visit(id, row))
+        });
+    }
+
+    /// The payload of a row in this view.
+    ///
+    /// # Errors
+    /// [`SegmentError::Corrupt`] if the stored bytes do not check.
+    pub fn payload_of(&self, row: Row) -> Result<Payload, SegmentError> {
+        self.segment.payload.payload_at(row, self.watermark)
+    }
+
+    /// `seq` of the last change of a row in this view, its payload included.
+    #[must_use]
+    pub fn version_of(&self, row: Row) -> SeqNo {
+        self.segment.head(row).seq.max(self.segment.payload.seq_at(row, self.watermark))
+    }
+
+    /// The vectors of a row by name, in the order of names.
+    pub fn vectors_of(&self, row: Row) -> impl Iterator<Item = (&str, &[f32])> {
+        self.segment
+            .columns
+            .iter()
+            .filter(move |column| column.has(row, self.watermark))
+            .map(move |column| (column.spec().name.as_str(), column.originals().row(row)))
+    }
+
+    /// One vector of a row.
+    #[must_use]
+    pub fn vector_of(&self, row: Row, column: usize) -> Option<&[f32]> {
+        let column = self.segment.columns.get(column)?;
+        column.has(row, self.watermark).then(|| column.originals().row(row))
+    }
+
+    /// Live points that have a value under an indexed field; 0 without an index of that name.
+    #[must_use]
+    pub fn points_with_field(&self, field: &str) -> u64 {
+        let Some(index) = self.fields.get(field) else { return 0 };
+        let mut points = 0;
+        for row in (0..self.len).filter(|&row| self.is_live(row)) {
+            let has_value = index.has_value(row).unwrap_or_else(|| {
+                // The index does not know this row: it is in the tail, or changed since.
+                self.payload_of(row).is_ok_and(|payload| has_value(index.path(), &payload))
+            });
+            points += u64::from(has_value);
+        }
+        points
+    }
+
+    /// Live vectors that the graphs cover, all names together.
+    #[must_use]
+    pub fn indexed_vectors(&self) -> u64 {
+        let dead: Vec<Row> = self
+            .segment
+            .deleted
+            .iter()
+            .filter(|&(row, stamp)| row < self.len && stamp <= self.watermark)
+            .map(|(row, _)| row)
+            .collect();
+        let covered = |column: &super::column::VectorColumn| {
+            let end = column.indexed_len().min(self.len);
+            let dead_rows = dead.iter().filter(|&&row| row < end).count() as u64;
+            let without = column
+                .stamped_rows()
+                .filter(|&(row, stamp)| row < end && stamp <= self.watermark && self.is_live(row))
+                .count() as u64;
+            u64::from(end) - dead_rows - without
+        };
+        self.segment.columns.iter().map(|column| covered(column)).sum()
+    }
+}
+
+impl RowSource for SegmentView {
+    fn len(&self) -> Row {
+        self.len
+    }
+
+    fn id(&self, row: Row) -> PointId {
+        self.segment.head(row).id
+    }
+
+    fn payload(&self, row: Row, f: &mut dyn FnMut(&Payload)) {
+        // A damaged payload matches nothing here; reading the point reports the damage.
+        if let Ok(payload) = self.payload_of(row) {
+            f(&payload);
+        }
+    }
+
+    fn row_of(&self, id: PointId) -> Option<Row> {
+        self.row_of_point(id)
+    }
+}

@@ -1,0 +1,286 @@
+//! The one writer of a growing segment.
+//!
+//! A row is pushed, published to the chunks, and only then entered in the id map; it is in no view
+//! until the shard takes one ([`SegmentWriter::view`]). Stamps are one store each.
+
+use std::sync::Arc;
+
+use flatwater_index::Row;
+use parking_lot::Mutex;
+use uuid::Uuid;
+
+use super::GrowingSegment;
+use super::checkpoint::SegmentState;
+use super::column::ColumnWriter;
+use super::fields::FieldBuilders;
+use super::payload_rows::PayloadRowsWriter;
+use super::spec::SegmentSpec;
+use super::view::SegmentView;
+use crate::chunk::{ChunkWriter, StampPages};
+use crate::dir::Directory;
+use crate::error::SegmentError;
+use crate::field::FieldType;
+use crate::ids::{PointId, SeqNo};
+use crate::payload::Payload;
+use crate::payload::path::JsonPath;
+use crate::points::heads::{HEAD_WORDS, RowHead};
+use crate::points::ids::IdMap;
+
+/// Rows beyond `rows_max` that one operation may still add: it is never split over two segments.
+pub const ROWS_SLACK: Row = 1 << 20;
+
+/// A point as the writer stores it. Vectors stand in the order of the segment's spec.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewRow {
+    /// Id.
+    pub id: PointId,
+    /// For each vector of the spec: the original and, if it was made already, its rotated form.
+    pub vectors: Vec<Option<NewVector>>,
+    /// Payload as JSON text, `None` for an empty one.
+    pub payload_json: Option<Vec<u8>>,
+}
+
+/// A vector on its way into a segment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewVector {
+    /// As it is stored (normalised for `Cosine`).
+    pub original: Vec<f32>,
+    /// Rotated by the collection's rotation.
+    pub rotated: Option<Vec<f32>>,
+}
+
+/// The writer of one growing segment.
+#[derive(Debug)]
+pub struct SegmentWriter {
+    segment: Arc<GrowingSegment>,
+    heads: ChunkWriter<u64>,
+    columns: Vec<ColumnWriter>,
+    payload: PayloadRowsWriter,
+    fields: FieldBuilders,
+    live: u64,
+}
+
+impl SegmentWriter {
+    /// Creates an empty segment in `dir`, which is its own.
+    ///
+    /// # Errors
+    /// [`SegmentError::Dir`] if files cannot be created.
+    pub fn create(
+        dir: Arc<dyn Directory>,
+        id: Uuid,
+        spec: Arc<SegmentSpec>,
+    ) -> Result<Self, SegmentError> {
+        let state = SegmentState::empty(spec.vectors.len());
+        Self::open(dir, id, spec, &state)
+    }
+
+    /// Opens a segment as `state` recorded it; rows behind it are written anew.
+    ///
+    /// # Errors
+    /// [`SegmentError::Dir`] for missing files, [`SegmentError::Corrupt`] if bytes do not check.
+    pub(super) fn open(
+        dir: Arc<dyn Directory>,
+        id: Uuid,
+        spec: Arc<SegmentSpec>,
+        state: &SegmentState,
+    ) -> Result<Self, SegmentError> {
+        let heads = ChunkWriter::open(Arc::clone(&dir), "heads", HEAD_WORDS, state.rows)?;
+        let rows_max = spec.rows_max.saturating_add(ROWS_SLACK);
+        let columns = spec
+            .vectors
+            .iter()
+            .zip(&state.columns)
+            .enumerate()
+            .map(|(i, (vector, column))| {
+                ColumnWriter::open(&dir, i, vector.clone(), rows_max, column)
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        let payload = PayloadRowsWriter::open(&dir, state.versions, state.blobs_end)?;
+        let segment = Arc::new(GrowingSegment {
+            id,
+            spec,
+            heads: heads.array(),
+            deleted: StampPages::new(),
+            ids: IdMap::default(),
+            columns: columns.iter().map(ColumnWriter::column).collect(),
+            payload: payload.rows(),
+            // No reader will ever hold a view from before the recorded one.
+            dead_before: state.seq,
+            dir,
+            recorded: Mutex::new(SegmentState::empty(columns.len())),
+        });
+        let mut writer =
+            Self { segment, heads, columns, payload, fields: FieldBuilders::default(), live: 0 };
+        writer.restore(state)?;
+        Ok(writer)
+    }
+
+    /// Rebuilds what is kept in memory only: the id map, the stamps and the live count.
+    fn restore(&mut self, state: &SegmentState) -> Result<(), SegmentError> {
+        for row in 0..state.rows {
+            let words = self.segment.heads.row(row);
+            let head = RowHead::decode(words).ok_or_else(|| SegmentError::Corrupt {
+                file: "heads".to_owned(),
+                offset: u64::from(row) * HEAD_WORDS as u64 * 8,
+                detail: "not the head of a row".to_owned(),
+            })?;
+            self.segment.ids.set(head.id, row);
+        }
+        for &(row, stamp) in &state.deleted {
+            self.segment.deleted.set(row, stamp);
+        }
+        self.live = u64::from(state.rows) - state.deleted.len() as u64;
+        Ok(())
+    }
+
+    /// The shared segment.
+    #[must_use]
+    pub fn segment(&self) -> &Arc<GrowingSegment> {
+        &self.segment
+    }
+
+    /// Whether it takes no more rows.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.segment.rows_len() >= self.segment.spec.rows_max
+    }
+
+    /// Makes room for rows and payload versions before their operation is logged.
+    ///
+    /// # Errors
+    /// [`SegmentError::Dir`], a full disk among them; nothing changed then.
+    /// [`SegmentError::Full`] past the slack that one operation has.
+    pub fn reserve(
+        &mut self,
+        rows: usize,
+        payload_sizes: &[usize],
+    ) -> Result<(), SegmentError> {
+        let len = self.segment.rows_len();
+        let room = self.segment.spec.rows_max.saturating_add(ROWS_SLACK) - len;
+        let rows = Row::try_from(rows).ok().filter(|&rows| rows <= room);
+        let Some(rows) = rows else { return Err(SegmentError::Full { rows: len }) };
+        self.heads.reserve(rows)?;
+        for column in &mut self.columns {
+            column.reserve(rows)?;
+        }
+        let versions = Row::try_from(payload_sizes.len())
+            .map_err(|_| SegmentError::Full { rows: len })?;
+        self.payload.reserve(versions, payload_sizes)
+    }
+
+    /// Appends the rows of one operation; room was reserved before.
+    ///
+    /// The rows these replace in this segment are stamped; other segments are the caller's to stamp.
+    ///
+    /// # Errors
+    /// [`SegmentError`] only if room had not been reserved.
+    pub fn push_rows(&mut self, seq: SeqNo, rows: &[NewRow]) -> Result<(), SegmentError> {
+        let first = self.segment.rows_len();
+        for (row, new) in (first..).zip(rows) {
+            let previous = self.segment.ids.newest(new.id);
+            let head = RowHead { id: new.id, seq, previous };
+            self.heads.push(&head.encode());
+            for (column, vector) in self.columns.iter_mut().zip(&new.vectors) {
+                let original = vector.as_ref().map(|v| v.original.as_slice());
+                let rotated = vector.as_ref().and_then(|v| v.rotated.as_deref());
+                column.push(row, original, rotated);
+            }
+            if let Some(json) = &new.payload_json {
+                self.payload.push(row, seq, json);
+            }
+        }
+        for column in &mut self.columns {
+            column.publish();
+        }
+        self.heads.publish();
+        for (row, new) in (first..).zip(rows) {
+            if let Some(previous) = self.segment.head(row).previous {
+                self.stamp(previous, seq);
+            }
+            self.segment.ids.set(new.id, row);
+            self.live += 1;
+            if !self.fields.is_empty() {
+                self.fields.push(row, &self.segment.payload.payload_at(row, seq)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes the point `id` if its row here is live and older than `seq`.
+    pub fn delete(&mut self, id: PointId, seq: SeqNo) -> bool {
+        match self.segment.newest(id) {
+            Some((row, head)) if head.seq < seq => self.stamp(row, seq),
+            _ => false,
+        }
+    }
+
+    /// Stamps a live row; a stamp once set is not changed.
+    fn stamp(&mut self, row: Row, seq: SeqNo) -> bool {
+        let is_live = self.segment.deleted.get(row) == SeqNo::MAX;
+        if is_live {
+            self.segment.deleted.set(row, seq);
+            self.live -= 1;
+        }
+        is_live
+    }
+
+    /// Gives a live row a new payload, unless it has one of the same or a later `seq`. Room was
+    /// reserved before.
+    pub fn set_payload(&mut self, row: Row, seq: SeqNo, json: &[u8]) {
+        if self.segment.payload.newest_seq(row) >= seq {
+            return;
+        }
+        self.fields.mark_changed(row);
+        self.payload.push(row, seq, json);
+    }
+
+    /// Indexes a field for the rows stored so far and those to come.
+    ///
+    /// # Errors
+    /// [`SegmentError::Corrupt`] if a stored payload does not check; no index is made then.
+    pub fn add_field_index(
+        &mut self,
+        field: &str,
+        path: JsonPath,
+        field_type: FieldType,
+    ) -> Result<(), SegmentError> {
+        let segment = Arc::clone(&self.segment);
+        let mut failure = None;
+        let rows = (0..segment.rows_len()).map_while(|row| {
+            match segment.payload.payload_at(row, SeqNo::MAX) {
+                Ok(payload) => Some(payload),
+                Err(error) => {
+                    failure = Some(error);
+                    None
+                }
+            }
+        });
+        self.fields.add(field, path, field_type, rows);
+        if let Some(error) = failure {
+            self.fields.remove(field);
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    /// Drops a field's index.
+    pub fn remove_field_index(&mut self, field: &str) {
+        self.fields.remove(field);
+    }
+
+    /// The view of everything applied so far, `watermark` being the last applied `seq`.
+    #[must_use]
+    pub fn view(&mut self, watermark: SeqNo) -> SegmentView {
+        self.fields.refresh();
+        SegmentView {
+            len: self.segment.rows_len(),
+            live: self.live,
+            watermark,
+            versions_len: self.segment.payload.versions_len(),
+            blobs_end: self.segment.payload.blobs_end(),
+            fields: self.fields.snapshot(),
+            segment: Arc::clone(&self.segment),
+        }
+    }
+
+}
