@@ -4,6 +4,8 @@
 //! rows, the codes and the workers. Scores are "larger is better" everywhere (see [`Metric`]).
 #![deny(missing_docs)]
 
+pub mod distance;
+pub mod topk;
 pub mod types;
 
 pub use types::{Metric, Row, Scored};
