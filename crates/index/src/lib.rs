@@ -4,6 +4,10 @@
 //! rows, the codes and the workers. Scores are "larger is better" everywhere (see [`Metric`]).
 #![deny(missing_docs)]
 
+pub mod codes;
+pub mod distance;
+pub mod flat;
+pub mod topk;
 pub mod types;
 
 pub use types::{Metric, Row, Scored};

@@ -81,7 +81,9 @@ impl HnswConfig {
             m: diff.m.unwrap_or(self.m),
             ef_construct: diff.ef_construct.unwrap_or(self.ef_construct),
             full_scan_threshold: diff.full_scan_threshold.unwrap_or(self.full_scan_threshold),
-            max_indexing_threads: diff.max_indexing_threads.unwrap_or(self.max_indexing_threads),
+            max_indexing_threads: diff
+                .max_indexing_threads
+                .unwrap_or(self.max_indexing_threads),
             on_disk: diff.on_disk.or(self.on_disk),
             payload_m: diff.payload_m.or(self.payload_m),
         }
@@ -140,7 +142,11 @@ pub struct WalConfig {
 
 impl Default for WalConfig {
     fn default() -> Self {
-        Self { wal_capacity_mb: 32, wal_segments_ahead: 0, wal_retain_closed: 1 }
+        Self {
+            wal_capacity_mb: 32,
+            wal_segments_ahead: 0,
+            wal_retain_closed: 1,
+        }
     }
 }
 
