@@ -2,6 +2,9 @@
 //! on one segment. Synchronous only; every file goes through [`dir::Directory`].
 #![deny(missing_docs)]
 
+pub mod chunk;
+pub mod dir;
+pub mod file;
 pub mod ids;
 
 pub use ids::{PointId, SeqNo};
