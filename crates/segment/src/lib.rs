@@ -5,4 +5,5 @@
 pub mod ids;
 
 pub use ids::{PointId, SeqNo};
+pub mod field;
 pub mod payload;
