@@ -181,7 +181,8 @@ impl SegmentView {
         let ready = column.codes().and_then(|codes| codes.ready());
         let code_rows = ready.map_or(0, |(_, rows)| rows.min(self.len));
         // A centre without coded rows would be fixed anew, from the same rows, after a restart.
-        let center = ready.filter(|_| code_rows > 0).map(|(encoder, _)| encoder.center().to_vec());
+        let center = column.codes().and_then(|codes| codes.center()).filter(|_| code_rows > 0);
+        let center = center.map(<[f32]>::to_vec);
         let stamps = column
             .stamped_rows()
             .filter(|&(row, stamp)| row < self.len && stamp <= self.watermark)

@@ -35,16 +35,30 @@ pub struct VectorColumn {
 /// Codes of one vector.
 #[derive(Debug)]
 pub struct ColumnCodes {
-    encoder: OnceLock<Encoder>,
+    encoder: OnceLock<Centred>,
     codes8: Arc<ChunkArray<u8>>,
     codes1: Arc<ChunkArray<u8>>,
 }
 
+/// An encoder and the centre that it was made with.
+#[derive(Debug)]
+struct Centred {
+    encoder: Encoder,
+    center: Vec<f32>,
+}
+
 impl ColumnCodes {
+    /// The centre of the codes, once fixed.
+    #[must_use]
+    pub fn center(&self) -> Option<&[f32]> {
+        self.encoder.get().map(|centred| centred.center.as_slice())
+    }
+
     /// The encoder and the number of rows that have codes, once the centre is fixed.
     #[must_use]
     pub fn ready(&self) -> Option<(&Encoder, Row)> {
-        self.encoder.get().map(|encoder| (encoder, self.codes8.len().min(self.codes1.len())))
+        let rows = self.codes8.len().min(self.codes1.len());
+        self.encoder.get().map(|centred| (&centred.encoder, rows))
     }
 
     /// 8-bit records.
@@ -225,7 +239,7 @@ impl ColumnWriter {
         let (Some(writers), Some(codes)) = (&mut self.codes, &self.column.codes) else {
             return;
         };
-        if let Some(encoder) = codes.encoder.get() {
+        if let Some(Centred { encoder, .. }) = codes.encoder.get() {
             match rotated {
                 Some(rotated) => writers.push(encoder, rotated),
                 None => writers.push(encoder, &encoder.rotate(original)),
@@ -251,7 +265,7 @@ impl ColumnWriter {
         if codes.encoder.get().is_none() {
             self.fix_center(&self.mean_of_first_rows());
         }
-        let (Some(encoder), Some(rotation), Some(writers)) =
+        let (Some(Centred { encoder, .. }), Some(rotation), Some(writers)) =
             (codes.encoder.get(), &self.column.spec.rotation, &mut self.codes)
         else {
             return;
@@ -270,9 +284,10 @@ impl ColumnWriter {
         let (Some(codes), Some(rotation)) = (&self.column.codes, &self.column.spec.rotation) else {
             return;
         };
-        codes
-            .encoder
-            .get_or_init(|| Encoder::new(self.column.spec.metric, Arc::clone(rotation), center));
+        codes.encoder.get_or_init(|| Centred {
+            encoder: Encoder::new(self.column.spec.metric, Arc::clone(rotation), center),
+            center: center.to_vec(),
+        });
     }
 
     /// Mean of those of the first [`CENTER_ROWS`] rows that have this vector; zero if none has.

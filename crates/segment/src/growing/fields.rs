@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use flatwater_index::Row;
 
-use crate::field::{FieldIndex, FieldIndexBuilder, FieldType};
+use crate::field::builder::FieldIndexBuilder;
+use crate::field::{FieldIndex, FieldType};
 use crate::payload::Payload;
 use crate::payload::path::JsonPath;
 

@@ -10,7 +10,9 @@ use crate::chunk::BlobPos;
 use crate::error::SegmentError;
 use crate::ids::{PointId, SeqNo};
 use crate::payload::Payload;
-use crate::payload::mask::RowSource;
+use crate::payload::eval::CompiledFilter;
+use crate::payload::filter::{Condition, Filter};
+use crate::payload::mask::{Mask, RowSource};
 
 /// An immutable view of a growing segment. Cloning it copies two pointers.
 #[derive(Clone, Debug)]
@@ -124,16 +126,16 @@ impl SegmentView {
     /// Live points that have a value under an indexed field; 0 without an index of that name.
     #[must_use]
     pub fn points_with_field(&self, field: &str) -> u64 {
-        let Some(index) = self.fields.get(field) else { return 0 };
-        let mut points = 0;
-        for row in (0..self.len).filter(|&row| self.is_live(row)) {
-            let has_value = index.has_value(row).unwrap_or_else(|| {
-                // The index does not know this row: it is in the tail, or changed since.
-                self.payload_of(row).is_ok_and(|payload| has_value(index.path(), &payload))
-            });
-            points += u64::from(has_value);
+        let has_value = Filter {
+            must_not: vec![Condition::IsEmpty(field.to_owned())],
+            ..Filter::default()
+        };
+        match CompiledFilter::new(&has_value) {
+            Ok(filter) if self.fields.contains_key(field) => {
+                Mask::build(&filter, &self.fields, self).count_live(|row| self.is_live(row))
+            }
+            _ => 0,
         }
-        points
     }
 
     /// Live vectors that the graphs cover, all names together.

@@ -21,7 +21,6 @@ use crate::dir::Directory;
 use crate::error::SegmentError;
 use crate::field::FieldType;
 use crate::ids::{PointId, SeqNo};
-use crate::payload::Payload;
 use crate::payload::path::JsonPath;
 use crate::points::heads::{HEAD_WORDS, RowHead};
 use crate::points::ids::IdMap;

@@ -101,6 +101,13 @@ impl<'a> Mask<'a> {
         self.bounds.sure.contains(row) || (self.bounds.maybe.contains(row) && self.evaluate(row))
     }
 
+    /// Whether the row may pass: a bit test, no payload is read.
+    #[inline]
+    #[must_use]
+    pub fn may_accept(&self, row: Row) -> bool {
+        self.bounds.maybe.contains(row)
+    }
+
     /// Whether the indexes decided every row.
     #[must_use]
     pub fn is_exact(&self) -> bool {

@@ -200,7 +200,7 @@ impl Walk<'_> {
     /// Rows of the view from `start` on that the filter may pass.
     fn behind(&self, start: Row) -> Box<dyn Iterator<Item = Row> + '_> {
         match self.search.mask {
-            Some(mask) => Box::new(mask.candidates_from(start)),
+            Some(mask) => Box::new(mask.candidates().skip_while(move |&row| row < start)),
             None => Box::new(start..self.view.rows_len()),
         }
     }
@@ -235,7 +235,7 @@ impl Walk<'_> {
         let mut best: TopK<Row> = TopK::new(plan::scan_candidates(self.search.k));
         match self.search.mask {
             Some(mask) if plan::is_sparse(mask.upper_count(), self.view.rows_len()) => {
-                for row in mask.candidates_from(from).take_while(|&row| row < to) {
+                for row in mask.candidates().skip_while(|&r| r < from).take_while(|&r| r < to) {
                     if self.accepts(row) {
                         best.push(query.score1(codes1.row(row)), row);
                     }
