@@ -4,6 +4,7 @@
 //! rows, the codes and the workers. Scores are "larger is better" everywhere (see [`Metric`]).
 #![deny(missing_docs)]
 
+pub mod hnsw;
 pub mod types;
 
 pub use types::{Metric, Row, Scored};
