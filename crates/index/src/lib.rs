@@ -7,6 +7,7 @@
 pub mod codes;
 pub mod distance;
 pub mod flat;
+pub mod hnsw;
 pub mod topk;
 pub mod types;
 

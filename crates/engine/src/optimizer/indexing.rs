@@ -118,7 +118,7 @@ pub(crate) struct Indexer {
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) threads: usize,
     /// Open collections, asked anew each time.
-    pub(crate) collections: Box<dyn Fn() -> Vec<Arc<Collection>> + Send>,
+    pub(crate) collections: Box<dyn Fn() -> Vec<Arc<Collection>> + Send + Sync>,
 }
 
 impl Indexer {

@@ -4,7 +4,7 @@
 //!    the log does not.
 //! 2. Let every segment record that view: chunks synced, then the segment's own checkpoint file.
 //! 3. Write the manifest: from here on the listed segments count.
-//! 4. Tell the writer that the log is not needed up to the watermark.
+//! 4. Remove the log files that are not needed any more.
 //!
 //! This thread alone writes checkpoints and manifests.
 
@@ -12,7 +12,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crossbeam_channel::Sender;
 use flatwater_segment::SeqNo;
 use flatwater_segment::dir::Directory;
 
@@ -20,7 +19,6 @@ use super::ShardShared;
 use super::manifest::Manifest;
 use super::schema;
 use super::view::ShardView;
-use super::writer::Command;
 use crate::error::Result;
 use crate::wal::WalSync;
 
@@ -45,7 +43,6 @@ pub(super) struct Checkpointer {
     pub(super) shared: Arc<ShardShared>,
     pub(super) dir: Arc<dyn Directory>,
     pub(super) wal: Arc<WalSync>,
-    pub(super) writer: Sender<Command>,
     pub(super) stop: Arc<StopFlag>,
     /// Watermark of the last checkpoint.
     pub(super) recorded: SeqNo,
@@ -70,6 +67,8 @@ impl Checkpointer {
     }
 
     fn take(&mut self) -> Result<()> {
+        // Taken before the view: what is logged in between counts for the next checkpoint too.
+        let bytes = self.shared.unrecorded_bytes.load(Ordering::Relaxed);
         let view = self.shared.view.load_full();
         if view.watermark == self.recorded {
             return Ok(());
@@ -80,8 +79,8 @@ impl Checkpointer {
         }
         self.manifest_of(&view).write(self.dir.as_ref())?;
         self.recorded = view.watermark;
-        // A writer that has stopped cuts nothing any more; the next start does.
-        drop(self.writer.send(Command::TruncateLog(view.watermark)));
+        self.shared.unrecorded_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.wal.truncate_below(view.watermark)?;
         Ok(())
     }
 

@@ -92,9 +92,9 @@ pub(crate) struct ShardShared {
     /// Wakes the engine's background thread.
     pub(crate) background: Bell,
     checkpoint_bell: Bell,
-    /// Bytes of log files, and how many of them call for a checkpoint.
-    log_bytes: AtomicU64,
-    checkpoint_log_bytes: u64,
+    /// Bytes logged since the last checkpoint, and how many of them call for one.
+    unrecorded_bytes: AtomicU64,
+    unrecorded_bytes_max: u64,
     queued: AtomicUsize,
     queued_bytes: Mutex<usize>,
     queue_has_room: Condvar,
@@ -118,7 +118,7 @@ impl ShardShared {
     }
 
     fn wants_checkpoint(&self) -> bool {
-        self.log_bytes.load(Ordering::Relaxed) > self.checkpoint_log_bytes
+        self.unrecorded_bytes.load(Ordering::Relaxed) > self.unrecorded_bytes_max
     }
 }
 

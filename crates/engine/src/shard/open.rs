@@ -27,7 +27,7 @@ use super::writer::Writer;
 use super::{Health, Shard, ShardShared, Threads, update_queue};
 use crate::error::{EngineError, Result};
 use crate::pool::bell::Bell;
-use crate::wal::Wal;
+use crate::wal::{Wal, WalOptions};
 
 /// What a shard needs to know to open.
 #[derive(Clone, Debug)]
@@ -54,23 +54,19 @@ impl Shard {
     pub fn open(dir: &Arc<dyn Directory>, options: &ShardOptions) -> Result<Self> {
         let manifest = Manifest::read(dir.as_ref())?.unwrap_or_default();
         let mut segments = open_segments(dir, options, &manifest)?;
-        let mut wal = replay_log(dir, options, &mut segments)?;
+        let wal = replay_log(dir, options, &mut segments)?;
         let view = segments.view();
-        // Rows that were dead before this moment are in no view that a reader can hold.
         let shared = Arc::new(ShardShared {
             view: ArcSwap::from_pointee(view),
             health: Health::default(),
             background: options.background.clone(),
             checkpoint_bell: Bell::default(),
-            log_bytes: AtomicU64::new(wal.size_bytes()),
-            checkpoint_log_bytes: LOG_FILES_PER_CHECKPOINT * options.log_file_bytes,
+            unrecorded_bytes: AtomicU64::new(0),
+            unrecorded_bytes_max: LOG_FILES_PER_CHECKPOINT * options.log_file_bytes,
             queued: AtomicUsize::new(0),
             queued_bytes: Mutex::new(0),
             queue_has_room: Condvar::new(),
         });
-        if let Err(error) = wal.truncate_below(manifest.seq) {
-            tracing::warn!(%error, "old log files could not be removed; tried again later");
-        }
         start_threads(dir, options, shared, segments, wal, manifest.seq)
     }
 }
@@ -114,23 +110,36 @@ fn replay_log(
     segments: &mut Segments,
 ) -> Result<Wal> {
     let log_dir = dir.subdir("wal")?;
-    let complete = segments.applied;
+    let recorded = segments.writers.iter().map(|writer| writer.segment().recorded_seq());
+    let wal_options = WalOptions {
+        file_bytes: options.log_file_bytes,
+        floor: segments.applied,
+        synced: recorded.fold(segments.applied, u64::max),
+    };
     let mut replayed = 0u64;
-    let wal = Wal::open(log_dir, options.log_file_bytes, complete, &mut |seq, body| {
-        if seq <= complete {
-            return Ok(());
-        }
+    let (wal, outcome) = Wal::open(log_dir, wal_options, &mut |seq, body| {
         let op = LogOp::decode(body).map_err(|damage| EngineError::Corrupt {
             file: format!("log record {seq}"),
             offset: damage.offset,
             detail: damage.to_string(),
         })?;
         replayed += 1;
-        if replayed % 1000 == 0 {
+        if replayed.is_multiple_of(1000) {
             tracing::info!(replayed, seq, "replaying the log");
         }
         segments.replay(seq, op)
     })?;
+    if let Some(cut) = &outcome.cut {
+        tracing::warn!(
+            file = cut.file,
+            offset = cut.offset,
+            bytes = cut.bytes,
+            detail = cut.detail,
+            "the log ended in bytes that were never acknowledged as synced; they were cut off"
+        );
+    }
+    // Replay is complete only if the log reaches as far as it says.
+    segments.applied = segments.applied.max(outcome.last_seq);
     if replayed > 0 {
         tracing::info!(replayed, seq = segments.applied, "log replayed");
     }
@@ -159,7 +168,6 @@ fn start_threads(
         shared: Arc::clone(&shared),
         dir: Arc::clone(dir),
         wal: sync,
-        writer: queue.clone(),
         stop: Arc::clone(&stop),
         recorded,
     };

@@ -81,8 +81,6 @@ pub(super) enum Command {
         /// Called with the acknowledgement.
         on_ack: OnAck,
     },
-    /// Log records up to here are durable in the segments.
-    TruncateLog(SeqNo),
     /// Finish.
     Stop,
 }
@@ -115,7 +113,6 @@ impl Writer {
                     Command::Update { update, wait, on_ack } => {
                         bytes += self.take(update, wait, on_ack, &mut applied);
                     }
-                    Command::TruncateLog(floor) => self.truncate_log(floor),
                     Command::Stop => is_stopping = true,
                 }
                 let is_open =
@@ -156,13 +153,14 @@ impl Writer {
         match update {
             Prepared::Upsert { rows, body } => {
                 self.segments.reserve_rows(&rows)?;
-                self.wal.append(seq, &body)?;
+                self.log(seq, &body)?;
                 let outcome = self.segments.apply_rows(seq, &rows);
                 self.logged(seq, outcome)
             }
             Prepared::Delete(targets) => {
                 let ids = self.resolve(targets)?;
-                self.wal.append(seq, &LogOp::Delete(ids.clone()).encode())?;
+                // A delete lives on the margin that the log keeps: it works on a full disk.
+                self.append(seq, &LogOp::Delete(ids.clone()).encode())?;
                 self.segments.apply_delete(seq, &ids);
                 Ok(seq)
             }
@@ -174,14 +172,14 @@ impl Writer {
                     .map_err(|error| EngineError::Bug(format!("payload to JSON: {error}")))?;
                 let key = key.map(|(text, _)| text);
                 let op = LogOp::SetPayload { ids, payload_json, key };
-                self.wal.append(seq, &op.encode())?;
+                self.log(seq, &op.encode())?;
                 self.segments.apply_payload(seq, &changes);
                 Ok(seq)
             }
             Prepared::CreateFieldIndex(record) => {
                 self.segments.build_field_index(&record)?;
                 let op = LogOp::CreateFieldIndex(record.clone());
-                if let Err(error) = self.wal.append(seq, &op.encode()) {
+                if let Err(error) = self.log(seq, &op.encode()) {
                     self.segments.undo_field_index(&record.field)?;
                     return Err(error);
                 }
@@ -189,11 +187,23 @@ impl Writer {
                 Ok(seq)
             }
             Prepared::DeleteFieldIndex(field) => {
-                self.wal.append(seq, &LogOp::DeleteFieldIndex(field.clone()).encode())?;
+                self.append(seq, &LogOp::DeleteFieldIndex(field.clone()).encode())?;
                 self.segments.apply_drop_field_index(seq, &field);
                 Ok(seq)
             }
         }
+    }
+
+    /// Appends a record whose room was made first.
+    fn log(&mut self, seq: SeqNo, body: &[u8]) -> Result<()> {
+        self.wal.reserve(body.len())?;
+        self.append(seq, body)
+    }
+
+    fn append(&mut self, seq: SeqNo, body: &[u8]) -> Result<()> {
+        self.wal.append(seq, body)?;
+        self.shared.unrecorded_bytes.fetch_add(body.len() as u64, Ordering::Relaxed);
+        Ok(())
     }
 
     /// A logged operation that cannot be applied leaves memory behind the log: no further write may
@@ -211,20 +221,13 @@ impl Writer {
         }
     }
 
-    fn truncate_log(&mut self, floor: SeqNo) {
-        if let Err(error) = self.wal.truncate_below(floor) {
-            tracing::warn!(%error, floor, "old log files could not be removed; tried again later");
-        }
-    }
-
     fn publish_and_acknowledge(&mut self, applied: Vec<Applied>) {
         if applied.is_empty() {
             return;
         }
         let view: ShardView = self.segments.view();
-        self.shared.log_bytes.store(self.wal.size_bytes(), Ordering::Relaxed);
         self.shared.view.store(Arc::new(view));
-        self.shared.background.wake();
+        self.shared.background.ring();
         for Applied { seq, wait, on_ack } in applied {
             if wait {
                 let message = LogMessage::Wait { seq, on_ack };

@@ -92,6 +92,12 @@ impl GrowingSegment {
         self.deleted.get(row)
     }
 
+    /// Operation up to which the last checkpoint holds everything; 0 before the first.
+    #[must_use]
+    pub fn recorded_seq(&self) -> SeqNo {
+        self.recorded.lock().seq
+    }
+
     /// Ids and their newest rows.
     #[must_use]
     pub fn ids(&self) -> &IdMap {

@@ -1,0 +1,166 @@
+//! The filtered walk: two hops over rows that fail the filter (after ACORN-1, arXiv 2403.04871).
+//!
+//! Only matching rows are scored and lead the walk. Where few of a row's neighbours match, the
+//! neighbours of the others are looked at too, which costs links and filter bits but no scores.
+//! A filter can cut the matching rows into islands, or leave none near the query, so:
+//! 1. an expansion that finds (almost) no new matching row scores the failing neighbours as well
+//!    and lets them lead the walk as **bridges**;
+//! 2. all other failing neighbours are deferred, and become bridges when the frontier runs empty
+//!    before `ef` rows are found.
+//!
+//! By the second rule the walk reaches every row that a plain one reaches, if it has to.
+
+use super::Hnsw;
+use super::key::{Key, key, row_of, scored};
+use super::scratch::{Scratch, SearchStats};
+use super::search::{PREFETCH_AHEAD, descend};
+use super::space::Scorer;
+use crate::{Row, Scored};
+
+/// Two hops are taken where less than 2 in 5 of a row's neighbours match: above that one hop
+/// still leaves a connected graph (percolation; section 5 of the ACORN paper; measured).
+const ONE_HOP_MATCHING: (usize, usize) = (2, 5);
+
+/// An expansion that yields fewer new matching rows than this scores the failing neighbours too.
+const BRIDGE_BELOW: usize = 2;
+
+impl Hnsw {
+    /// Like [`search`](Self::search) among the rows that `matches`: for filters that pass roughly
+    /// 2 to 60 %. Below that a scan of the matching rows is faster, above it the plain walk.
+    ///
+    /// `matches` is asked often, about `4 * m^2` times an expansion, and should be a bit test;
+    /// `accept` is asked of matching rows alone. With fewer than `ef` such rows in the graph all
+    /// of them are returned.
+    ///
+    /// Blocks: never. Cost: about `ef * m` scores; up to all rows if fewer than `ef` match.
+    pub fn search_filtered<S: Scorer>(
+        &self,
+        scorer: &S,
+        ef: usize,
+        matches: &impl Fn(Row) -> bool,
+        accept: &impl Fn(Row) -> bool,
+        scratch: &mut Scratch,
+    ) -> Vec<Scored> {
+        scratch.stats = SearchStats::default();
+        scratch.begin(ef);
+        scratch.bridged.clear();
+        scratch.deferred.clear();
+        let Some((entry, top)) = self.entry() else { return Vec::new() };
+        if ef > 0 {
+            let entry = descend(&self.links, scorer, entry, top, 0, &mut scratch.stats);
+            Filtered { graph: self, scorer, matches, accept, scratch }.walk(entry);
+        }
+        scratch.best.keys().iter().map(|&key| scored(key)).collect()
+    }
+}
+
+struct Filtered<'a, S, M, A> {
+    graph: &'a Hnsw,
+    scorer: &'a S,
+    matches: &'a M,
+    accept: &'a A,
+    scratch: &'a mut Scratch,
+}
+
+impl<S: Scorer, M: Fn(Row) -> bool, A: Fn(Row) -> bool> Filtered<'_, S, M, A> {
+    fn walk(&mut self, entry: Row) {
+        if (self.matches)(entry) {
+            self.scratch.visited.insert(entry);
+            self.scratch.fresh.clear();
+            self.scratch.fresh.push(entry);
+            self.score_fresh();
+        } else {
+            self.bridge(entry);
+        }
+        while let Some(next) = self.next() {
+            self.scratch.stats.hops += 1;
+            let failing_from = self.scratch.deferred.len();
+            self.gather(row_of(next));
+            let few = self.scratch.fresh.len() < BRIDGE_BELOW;
+            self.score_fresh();
+            if few {
+                self.bridge_from(failing_from);
+            }
+        }
+    }
+
+    /// The row to expand next, if the walk is not over.
+    fn next(&mut self) -> Option<Key> {
+        if self.scratch.frontier.is_empty() && !self.scratch.best.is_full() {
+            self.bridge_from(0);
+        }
+        // While there is room the bar is 0, and any key passes.
+        self.scratch.frontier.pop().filter(|&next| next >= self.scratch.best.bar())
+    }
+
+    /// Collects the new matching rows around `row` into `fresh`, its failing neighbours at the
+    /// end of `deferred`.
+    fn gather(&mut self, row: Row) {
+        let Scratch { visited, bridged, fresh, deferred, .. } = &mut *self.scratch;
+        let links = &self.graph.links;
+        let failing_from = deferred.len();
+        let (mut linked, mut matching) = (0, 0);
+        fresh.clear();
+        for row in links.rows(0, row) {
+            linked += 1;
+            if (self.matches)(row) {
+                matching += 1;
+                if visited.insert(row) {
+                    fresh.push(row);
+                }
+            } else if !bridged.contains(row) {
+                deferred.push(row);
+            }
+        }
+        let (part, whole) = ONE_HOP_MATCHING;
+        if matching * whole >= linked * part {
+            return;
+        }
+        for &failing in &deferred[failing_from..] {
+            // A failing row counts as visited once its neighbours were looked through.
+            if visited.insert(failing) {
+                let second = links.rows(0, failing);
+                fresh.extend(second.filter(|&row| (self.matches)(row) && visited.insert(row)));
+            }
+        }
+    }
+
+    fn score_fresh(&mut self) {
+        let Scratch { frontier, best, fresh, stats, .. } = &mut *self.scratch;
+        stats.distances += fresh.len() as u64;
+        for &ahead in fresh.iter().take(PREFETCH_AHEAD) {
+            self.scorer.prefetch(ahead);
+        }
+        for (i, &row) in fresh.iter().enumerate() {
+            if let Some(&ahead) = fresh.get(i + PREFETCH_AHEAD) {
+                self.scorer.prefetch(ahead);
+            }
+            let key = key(self.scorer.score(row), row);
+            if key > best.bar() {
+                frontier.push(key);
+                if (self.accept)(row) {
+                    best.insert(key);
+                }
+            }
+        }
+    }
+
+    /// Makes bridges of the deferred rows from `start` on.
+    fn bridge_from(&mut self, start: usize) {
+        for i in start..self.scratch.deferred.len() {
+            self.bridge(self.scratch.deferred[i]);
+        }
+        self.scratch.deferred.truncate(start);
+    }
+
+    fn bridge(&mut self, row: Row) {
+        let Scratch { bridged, frontier, best, stats, .. } = &mut *self.scratch;
+        if bridged.insert(row) {
+            stats.distances += 1;
+            let key = key(self.scorer.score(row), row);
+            if key > best.bar() {
+                frontier.push(key);
+            }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Walks through the graph (Algorithms 2 and 5 of the paper).
+//!
+//! 1. From the entry point, on each level above the target's, step to the best neighbour until
+//!    none is better.
+//! 2. On the target level keep a frontier of scored rows and the best `ef`; follow the links of
+//!    the best row of the frontier; score its neighbours that are new; those that beat the worst
+//!    of the best join the frontier.
+//! 3. Stop when the frontier's best is worse than the worst of a full `ef`, or nothing is left.
+//!
+//! Nothing here takes a lock or waits: a walk may run while a batch is written and sees a mix of
+//! old and new links, each of which names a row whose code and links exist.
+
+use super::Hnsw;
+use super::key::{key, row_of, scored};
+use super::links::Links;
+use super::scratch::{Scratch, SearchStats};
+use super::space::Scorer;
+use crate::{Row, Scored};
+
+/// Rows whose codes are requested ahead of the one that is being scored. At 384 bytes a code
+/// (6 lines) three rows about fill a core's miss buffers; more evict one another.
+pub(super) const PREFETCH_AHEAD: usize = 4;
+
+/// A walk asks whether to stop once in this many expansions: tens of microseconds.
+const EXPANSIONS_PER_ASK: u64 = 8;
+
+/// The walk was told to stop.
+#[derive(Debug)]
+pub(super) struct Stopped;
+
+impl Hnsw {
+    /// The best rows for `scorer` that `accept` lets through: best first, ties by row, at most
+    /// `ef`. The walk passes through rows that are not accepted.
+    ///
+    /// Rows at or past [`indexed_len`](Self::indexed_len) can appear while a batch is written, so
+    /// a caller that scans the tail loads that length first and accepts only rows below it.
+    /// With fewer than `ef` accepted rows in the graph, all of them are returned.
+    ///
+    /// Blocks: never. Cost: about `ef * m` scores; if few rows are accepted, up to all of them
+    /// ([`search_filtered`](Self::search_filtered) is for that case).
+    pub fn search<S: Scorer>(
+        &self,
+        scorer: &S,
+        ef: usize,
+        accept: &impl Fn(Row) -> bool,
+        scratch: &mut Scratch,
+    ) -> Vec<Scored> {
+        scratch.stats = SearchStats::default();
+        scratch.begin(ef);
+        let Some((entry, top)) = self.entry() else { return Vec::new() };
+        let entry = descend(&self.links, scorer, entry, top, 0, &mut scratch.stats);
+        if ef > 0 {
+            // The closure never asks to stop, so there is no other outcome.
+            let _done = walk(&self.links, 0, scorer, entry, accept, &|| false, scratch);
+        }
+        scratch.best.keys().iter().map(|&key| scored(key)).collect()
+    }
+}
+
+/// Step 1: the best row that greedy steps reach on the levels `top` down to `floor + 1`.
+pub(super) fn descend<S: Scorer>(
+    links: &Links,
+    scorer: &S,
+    entry: Row,
+    top: usize,
+    floor: usize,
+    stats: &mut SearchStats,
+) -> Row {
+    if top <= floor {
+        return entry;
+    }
+    stats.distances += 1;
+    let mut best = key(scorer.score(entry), entry);
+    for level in (floor + 1..=top).rev() {
+        loop {
+            let from = row_of(best);
+            stats.hops += 1;
+            for row in links.rows(level, from) {
+                scorer.prefetch(row);
+            }
+            for row in links.rows(level, from) {
+                stats.distances += 1;
+                best = best.max(key(scorer.score(row), row));
+            }
+            if row_of(best) == from {
+                break;
+            }
+        }
+    }
+    row_of(best)
+}
+
+/// Steps 2 and 3 on one level, into `scratch.best`; `scratch` must have begun.
+pub(super) fn walk<S: Scorer>(
+    links: &Links,
+    level: usize,
+    scorer: &S,
+    entry: Row,
+    accept: &impl Fn(Row) -> bool,
+    stop: &impl Fn() -> bool,
+    scratch: &mut Scratch,
+) -> Result<(), Stopped> {
+    let Scratch { visited, frontier, best, fresh, stats, .. } = scratch;
+    visited.insert(entry);
+    fresh.clear();
+    fresh.push(entry);
+    loop {
+        stats.distances += fresh.len() as u64;
+        for (i, &row) in fresh.iter().enumerate() {
+            if let Some(&ahead) = fresh.get(i + PREFETCH_AHEAD) {
+                scorer.prefetch(ahead);
+            }
+            let key = key(scorer.score(row), row);
+            if key > best.bar() {
+                frontier.push(key);
+                if accept(row) {
+                    best.insert(key);
+                }
+            }
+        }
+        let Some(next) = frontier.pop() else { return Ok(()) };
+        if next < best.bar() {
+            return Ok(());
+        }
+        if stats.hops.is_multiple_of(EXPANSIONS_PER_ASK) && stop() {
+            return Err(Stopped);
+        }
+        stats.hops += 1;
+        fresh.clear();
+        for row in links.rows(level, row_of(next)) {
+            if visited.insert(row) {
+                if fresh.len() < PREFETCH_AHEAD {
+                    scorer.prefetch(row);
+                }
+                fresh.push(row);
+            }
+        }
+    }
+}
