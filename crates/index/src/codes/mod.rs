@@ -15,6 +15,7 @@
 //!
 //! Codes choose candidates; the caller rescores those with the original vectors.
 
+mod centered;
 mod encoder;
 mod query;
 pub mod record;
@@ -22,6 +23,6 @@ pub mod rotation;
 #[cfg(test)]
 mod tests;
 
-pub use encoder::{DotPairs, Encoder};
+pub use encoder::{DotPairs, Encoder, candidates1};
 pub use query::Query;
 pub use rotation::Rotation;

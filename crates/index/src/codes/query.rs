@@ -1,7 +1,8 @@
 //! A vector prepared to be compared with the records of one segment.
 
 use super::Encoder;
-use super::encoder::{Centered, Form};
+use super::centered::{Centered, pack, round_to_byte};
+use super::encoder::Form;
 use super::record::{self, Header1, Header8};
 use crate::distance::{QUERY_PLANES, kernels};
 
@@ -52,9 +53,9 @@ impl Query {
     #[must_use]
     pub fn from_rotated(encoder: &Encoder, rotated: &[f32]) -> Self {
         let mut record = vec![0; encoder.stride8()];
-        encoder.encode8(rotated, &mut record);
-        let Centered { unit, scale, .. } = encoder.centered(rotated);
-        let planes = Planes::new(&unit, scale);
+        let centered: Centered = encoder.centered(rotated);
+        centered.write8(&mut record);
+        let planes = Planes::new(&centered.unit, centered.scale);
         Self::assemble(encoder, encoder.query_form(), &record, planes)
     }
 
@@ -165,17 +166,22 @@ impl Planes {
     /// The planes of `scale * unit`.
     fn new(unit: &[f32], scale: f32) -> Self {
         let words = record::words1(unit.len());
-        let low = unit.iter().copied().fold(f32::INFINITY, f32::min);
-        let high = unit.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let (low, high) = range(unit);
         let step = (high - low) / Self::STEPS;
         let inverse = if step > 0.0 { 1.0 / step } else { 0.0 };
         let mut bits = vec![0u64; QUERY_PLANES * words];
         let mut total = 0;
-        for (i, &x) in unit.iter().enumerate() {
-            let u = ((x - low) * inverse).round_ties_even().min(Self::STEPS) as u64;
-            total += u;
-            for plane in 0..QUERY_PLANES {
-                bits[plane * words + i / 64] |= (u >> plane & 1) << (i % 64);
+        for (i, chunk) in unit.chunks(64).enumerate() {
+            let mut grid = [0u8; 64];
+            for (u, x) in grid.iter_mut().zip(chunk) {
+                *u = round_to_byte((x - low) * inverse);
+            }
+            total += grid.iter().map(|&u| u32::from(u)).sum::<u32>();
+            for (at, group) in grid.as_chunks::<8>().0.iter().enumerate() {
+                let group = u64::from_le_bytes(*group);
+                for plane in 0..QUERY_PLANES {
+                    bits[plane * words + i] |= u64::from(pack(group >> plane)) << (8 * at);
+                }
             }
         }
         Self {
@@ -185,4 +191,32 @@ impl Planes {
             offset: -scale * (unit.len() as f32 * low + step * total as f32),
         }
     }
+}
+
+/// The smallest and the largest coordinate.
+fn range(v: &[f32]) -> (f32, f32) {
+    const LANES: usize = 8;
+    let (mut low, mut high) = ([f32::INFINITY; LANES], [f32::NEG_INFINITY; LANES]);
+    let (wide, tail) = v.as_chunks::<LANES>();
+    for x in wide {
+        for lane in 0..LANES {
+            low[lane] = if x[lane] < low[lane] {
+                x[lane]
+            } else {
+                low[lane]
+            };
+            high[lane] = if x[lane] > high[lane] {
+                x[lane]
+            } else {
+                high[lane]
+            };
+        }
+    }
+    let all = || tail.iter().copied();
+    (
+        low.into_iter().chain(all()).fold(f32::INFINITY, f32::min),
+        high.into_iter()
+            .chain(all())
+            .fold(f32::NEG_INFINITY, f32::max),
+    )
 }

@@ -3,9 +3,10 @@
 //! One round, with `p` the largest power of two up to `d`:
 //! 1. flip the sign of random coordinates;
 //! 2. Hadamard transform of the first `p` coordinates, normalised;
-//! 3. unless `p = d`: the same of the last `p`, then each coordinate of the first half is mixed
-//!    with its partner in the second one (a step of Kac's walk). Without it the two blocks exchange
-//!    only what they overlap in, which for `d = 127` is one coordinate.
+//! 3. unless `p = d`: both again for the last `p` coordinates (fresh signs: two transforms in a row
+//!    nearly undo each other), then each coordinate of the first half is mixed with its partner in
+//!    the second one (a step of Kac's walk). Without it the two blocks exchange only what they
+//!    overlap in, which for `d = 127` is one coordinate.
 //!
 //! Each step is orthogonal, so lengths and dot products are kept. Only additions, subtractions and
 //! multiplications in a fixed order: the same seed gives the same bits on every machine, and codes
@@ -15,18 +16,19 @@ use std::f32::consts::FRAC_1_SQRT_2;
 
 /// Rounds of one rotation.
 ///
-/// One round leaves a vector with few non-zero coordinates on a coarse grid. Measured on one-hot
-/// and two-hot inputs over 64 to 1,536 dims, the kurtosis of the output is that of a normal
-/// distribution within sampling noise from the second round on if `d` is a power of two, from the
-/// third on for any `d`.
-const ROUNDS: usize = 3;
+/// Measured over 200 seeds on one-hot, two-hot, decaying and constant inputs of 64 to 1,536 dims:
+/// after one round the kurtosis of the output lies between 1.0 and 3.0, a coarse grid on which a
+/// sign code has a bias; after two it is 2.9 to 3.1 as of normal noise, after three the same.
+const ROUNDS: usize = 2;
 
 /// A random orthogonal map of `dim` coordinates, given by its seed.
 #[derive(Debug)]
 pub struct Rotation {
     dim: usize,
     seed: u64,
-    /// `ROUNDS` times `dim` factors, each 1 or -1.
+    /// `p` of the module's text.
+    block: usize,
+    /// For each round `dim` factors of 1 or -1, and `block` more unless `block = dim`.
     signs: Vec<f32>,
 }
 
@@ -45,14 +47,21 @@ impl Rotation {
             (1..=Self::DIM_MAX).contains(&dim),
             "a vector has 1 to 65,536 dimensions"
         );
+        let block = 1 << dim.ilog2();
+        let count = ROUNDS * if block == dim { dim } else { dim + block };
         let mut state = seed;
-        let mut signs = Vec::with_capacity(ROUNDS * dim);
-        for _ in 0..(ROUNDS * dim).div_ceil(64) {
+        let mut signs = Vec::with_capacity(count.next_multiple_of(64));
+        while signs.len() < count {
             let word = split_mix(&mut state);
             signs.extend((0..64).map(|bit| if word >> bit & 1 == 0 { 1.0f32 } else { -1.0 }));
         }
-        signs.truncate(ROUNDS * dim);
-        Self { dim, seed, signs }
+        signs.truncate(count);
+        Self {
+            dim,
+            seed,
+            block,
+            signs,
+        }
     }
 
     /// Coordinates of the vectors it turns.
@@ -67,7 +76,7 @@ impl Rotation {
         self.seed
     }
 
-    /// Turns `v` in place. Cost: about 3 us at 1,024 dims.
+    /// Turns `v` in place. Cost: O(dim log dim).
     ///
     /// # Panics
     ///
@@ -78,17 +87,23 @@ impl Rotation {
             self.dim,
             "the rotation is for vectors of its own dimension"
         );
-        let block = 1 << self.dim.ilog2();
-        for signs in self.signs.chunks_exact(self.dim) {
-            for (x, sign) in v.iter_mut().zip(signs) {
-                *x *= sign;
-            }
-            hadamard(&mut v[..block]);
-            if block != self.dim {
-                hadamard(&mut v[self.dim - block..]);
+        for signs in self.signs.chunks_exact(self.signs.len() / ROUNDS) {
+            let (all, last) = signs.split_at(self.dim);
+            flip(v, all);
+            hadamard(&mut v[..self.block]);
+            if !last.is_empty() {
+                let tail = &mut v[self.dim - self.block..];
+                flip(tail, last);
+                hadamard(tail);
                 mix_halves(v);
             }
         }
+    }
+}
+
+fn flip(v: &mut [f32], signs: &[f32]) {
+    for (x, sign) in v.iter_mut().zip(signs) {
+        *x *= sign;
     }
 }
 
@@ -243,7 +258,7 @@ mod tests {
         assert_eq!(hash, GOLDEN);
     }
 
-    const GOLDEN: u64 = 0;
+    const GOLDEN: u64 = 4_597_639_526_825_170_627;
 
     #[test]
     fn the_largest_dimension_keeps_its_length() {
