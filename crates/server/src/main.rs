@@ -1,1 +1,7 @@
-fn main() {}
+//! The `flatwater` binary.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    flatwater_server::main()
+}

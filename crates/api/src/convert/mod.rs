@@ -1,0 +1,21 @@
+//! Wire <-> engine, one file a topic. `decode_*` reads the bytes of a body (or a JSON value) into
+//! the engine's type; `encode_*` gives the JSON text that goes into the envelope's `result`.
+
+pub mod collections;
+pub mod filter;
+pub mod ids;
+pub mod optimizations;
+pub mod payload;
+pub mod points;
+pub mod query;
+pub mod records;
+pub mod settings;
+pub mod upsert;
+
+mod diagnose;
+mod time;
+
+/// JSON text of a value that was built here.
+pub(crate) fn text(value: &serde_json::Value) -> Vec<u8> {
+    value.to_string().into_bytes()
+}

@@ -1,0 +1,249 @@
+//! One table: kind of error -> HTTP code and the words that Qdrant puts before its text.
+
+use flatwater_engine::error::{EngineError, ErrorKind};
+
+use crate::error::{ApiError, Place};
+
+/// Code, text and, when a retry makes sense, how many seconds to wait before it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// HTTP status code.
+    pub code: u16,
+    /// What the user reads, prefix included.
+    pub text: String,
+    /// Value of `Retry-After`.
+    pub retry_after_s: Option<u64>,
+}
+
+/// HTTP code and message prefix of an engine error.
+const fn row(kind: ErrorKind) -> (u16, &'static str) {
+    match kind {
+        ErrorKind::Invalid => (400, "Wrong input: "),
+        ErrorKind::NotFound => (404, "Not found: "),
+        ErrorKind::Exists => (409, "Wrong input: "),
+        ErrorKind::Refused => (429, "Rate limiting exceeded: "),
+        ErrorKind::Timeout => (408, "Timeout: "),
+        ErrorKind::Internal => (500, "Service internal error: "),
+        ErrorKind::DiskFull => (507, "Insufficient storage: "),
+        ErrorKind::Unavailable => (503, "Service unavailable: "),
+    }
+}
+
+/// The words before the text of an engine error.
+#[must_use]
+pub fn prefix(kind: ErrorKind) -> &'static str {
+    row(kind).1
+}
+
+/// How an error is answered.
+#[must_use]
+pub fn refusal(error: &ApiError) -> Refusal {
+    let code = match error {
+        ApiError::Format(_)
+        | ApiError::QueryFormat(_)
+        | ApiError::Wrong(_)
+        | ApiError::NotServed(_)
+        | ApiError::BodyTooLarge { .. } => 400,
+        ApiError::Validation {
+            place: Place::Body | Place::Query | Place::Path,
+            ..
+        } => 422,
+        ApiError::UnknownPath(_) => 404,
+        ApiError::Timeout { .. } => 408,
+        ApiError::Unavailable(_) => 503,
+        ApiError::Internal(_) => 500,
+        ApiError::Engine(error) => row(error.kind()).0,
+    };
+    let retry_after_s = match error {
+        ApiError::Engine(EngineError::Refused { retry_after_s, .. }) => Some(*retry_after_s),
+        ApiError::Unavailable(_) | ApiError::Engine(EngineError::Stopping) => Some(1),
+        _ => None,
+    };
+    Refusal {
+        code,
+        text: error.to_string(),
+        retry_after_s,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(error: impl Into<ApiError>) -> (u16, String) {
+        let refusal = refusal(&error.into());
+        (refusal.code, refusal.text)
+    }
+
+    #[test]
+    fn engine_errors_get_qdrants_code_and_prefix() {
+        let path = || std::path::PathBuf::from("/data/x");
+        let io = || std::io::Error::other("broken");
+        let table: Vec<(EngineError, u16, &str)> = vec![
+            (
+                EngineError::Invalid("Vector dimension error: expected dim: 4, got 3".into()),
+                400,
+                "Wrong input: Vector dimension error: expected dim: 4, got 3",
+            ),
+            (
+                EngineError::CollectionNotFound("x".into()),
+                404,
+                "Not found: Collection `x` doesn't exist!",
+            ),
+            (
+                EngineError::CollectionExists("x".into()),
+                409,
+                "Wrong input: Collection `x` already exists!",
+            ),
+            (
+                EngineError::PointNotFound("7".into()),
+                404,
+                "Not found: Point with id 7 does not exist!",
+            ),
+            (
+                EngineError::Refused {
+                    what: "search queue",
+                    limit: 1024,
+                    retry_after_s: 2,
+                },
+                429,
+                "Rate limiting exceeded: search queue: limit 1024 reached, retry after 2 s",
+            ),
+            (
+                EngineError::Timeout {
+                    operation: "Search",
+                    after_s: 1,
+                },
+                408,
+                "Timeout: Operation 'Search' timed out after 1s",
+            ),
+            (
+                EngineError::DiskFull {
+                    path: path(),
+                    needed_bytes: 9,
+                },
+                507,
+                "Insufficient storage: not enough disk space at /data/x: needed 9 bytes",
+            ),
+            (
+                EngineError::Io {
+                    operation: "fsync",
+                    path: path(),
+                    source: io(),
+                },
+                500,
+                "Service internal error: fsync of /data/x failed: broken",
+            ),
+            (
+                EngineError::Corrupt {
+                    file: "f".into(),
+                    offset: 3,
+                    detail: "d".into(),
+                },
+                500,
+                "Service internal error: f is damaged at byte 3: d",
+            ),
+            (
+                EngineError::Poisoned("fsync failed".into()),
+                500,
+                "Service internal error: writes are refused since an earlier failure: \
+                 fsync failed; restart to recover from the log",
+            ),
+            (
+                EngineError::Bug("b".into()),
+                500,
+                "Service internal error: internal error: b",
+            ),
+            (
+                EngineError::Stopping,
+                503,
+                "Service unavailable: the server is stopping",
+            ),
+        ];
+        for (error, code, text) in table {
+            assert_eq!(answer(error), (code, text.to_owned()));
+        }
+    }
+
+    #[test]
+    fn own_errors_get_qdrants_code_and_prefix() {
+        let rules = "limit: value 0 invalid, must be 1 or larger".to_owned();
+        let table: Vec<(ApiError, u16, &str)> = vec![
+            (
+                ApiError::Format("expected value at line 1 column 1".into()),
+                400,
+                "Format error in JSON body: expected value at line 1 column 1",
+            ),
+            (
+                ApiError::QueryFormat("wait: `2`".into()),
+                400,
+                "Deserialize error in query parameters: wait: `2`",
+            ),
+            (
+                ApiError::Validation {
+                    place: Place::Body,
+                    rules: rules.clone(),
+                },
+                422,
+                "Validation error in JSON body: [limit: value 0 invalid, must be 1 or larger]",
+            ),
+            (
+                ApiError::Validation {
+                    place: Place::Query,
+                    rules,
+                },
+                422,
+                "Validation error in query parameters: \
+                 [limit: value 0 invalid, must be 1 or larger]",
+            ),
+            (
+                ApiError::NotServed("prefetch".into()),
+                400,
+                "Wrong input: `prefetch` is not served yet by this version of Flatwater",
+            ),
+            (
+                ApiError::BodyTooLarge { limit_mb: 32 },
+                400,
+                "Wrong input: the body is larger than allowed \
+                 (limit: 32 MB, set by service.max_request_size_mb)",
+            ),
+            (
+                ApiError::UnknownPath("GET /x".into()),
+                404,
+                "Not found: there is no endpoint GET /x",
+            ),
+            (
+                ApiError::Internal("a panic"),
+                500,
+                "Service internal error: a panic",
+            ),
+            (
+                ApiError::Unavailable("starting"),
+                503,
+                "Service unavailable: starting",
+            ),
+            (
+                ApiError::Timeout {
+                    operation: "Search",
+                    after_s: 3,
+                },
+                408,
+                "Timeout: Operation 'Search' timed out after 3s",
+            ),
+        ];
+        for (error, code, text) in table {
+            assert_eq!(answer(error), (code, text.to_owned()));
+        }
+    }
+
+    #[test]
+    fn a_full_queue_says_when_to_come_back() {
+        let full = EngineError::Refused {
+            what: "search queue",
+            limit: 1,
+            retry_after_s: 3,
+        };
+        assert_eq!(refusal(&full.into()).retry_after_s, Some(3));
+        assert_eq!(refusal(&ApiError::Wrong("x".into())).retry_after_s, None);
+    }
+}

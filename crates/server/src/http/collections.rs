@@ -1,0 +1,104 @@
+//! `/collections` and what hangs below one, points apart.
+
+use std::sync::Arc;
+
+use flatwater_api::convert::{collections, optimizations, payload};
+use flatwater_api::error::Result;
+use flatwater_api::validate;
+use flatwater_engine::collection::update::Update;
+
+use super::app::{Shared, blocking, find};
+use super::input::Input;
+use super::updates::{Wishes, update};
+
+/// `GET /collections`.
+pub(super) async fn list(app: Shared, _input: Input) -> Result<Vec<u8>> {
+    let engine = app.engine()?;
+    blocking(move || Ok(collections::encode_names(&engine.collections()))).await
+}
+
+/// `GET /collections/{c}/exists`.
+pub(super) async fn exists(app: Shared, input: Input) -> Result<Vec<u8>> {
+    let engine = app.engine()?;
+    Ok(collections::encode_exists(
+        find(&engine, &input.part(0)).is_ok(),
+    ))
+}
+
+/// `GET /collections/{c}`.
+pub(super) async fn info(app: Shared, input: Input) -> Result<Vec<u8>> {
+    let engine = app.engine()?;
+    let name = input.part(0);
+    blocking(move || Ok(collections::encode_info(&find(&engine, &name)?.info()))).await
+}
+
+/// `PUT /collections/{c}`.
+pub(super) async fn create(app: Shared, input: Input) -> Result<Vec<u8>> {
+    let engine = app.engine()?;
+    input.timeout_s()?;
+    let name = input.part(0);
+    validate::collection_name(&name)?;
+    let body = input.body(app.options.service.max_request_size_mb).await?;
+    blocking(move || {
+        let config = collections::decode_create(&body, &app.options.collection)?;
+        engine.create_collection(&name, config)?;
+        tracing::info!("Created collection {name:?}");
+        Ok(collections::encode_done(true))
+    })
+    .await
+}
+
+/// `DELETE /collections/{c}`: false if there was none.
+pub(super) async fn delete(app: Shared, input: Input) -> Result<Vec<u8>> {
+    let engine = app.engine()?;
+    input.timeout_s()?;
+    let name = input.part(0);
+    blocking(move || {
+        let is_name = validate::collection_name(&name).is_ok();
+        let deleted = is_name && engine.delete_collection(&name)?;
+        if deleted {
+            tracing::info!("Deleted collection {name:?}");
+        }
+        Ok(collections::encode_done(deleted))
+    })
+    .await
+}
+
+/// `PUT /collections/{c}/index`.
+pub(super) async fn create_index(app: Shared, input: Input) -> Result<Vec<u8>> {
+    let (wishes, name) = (Wishes::of(&input)?, input.part(0));
+    let body = input.body(app.options.service.max_request_size_mb).await?;
+    let decode = move || {
+        let (field, schema) = payload::decode_field_index(&body)?;
+        Ok(Update::CreateFieldIndex { field, schema })
+    };
+    update(&app, name, wishes, decode).await
+}
+
+/// `DELETE /collections/{c}/index/{field}`.
+pub(super) async fn delete_index(app: Shared, input: Input) -> Result<Vec<u8>> {
+    let (wishes, name, field) = (Wishes::of(&input)?, input.part(0), input.part(1));
+    let decode = move || {
+        Ok(Update::DeleteFieldIndex {
+            field: payload::decode_field_name(&field)?,
+        })
+    };
+    update(&app, name, wishes, decode).await
+}
+
+/// `GET /collections/{c}/optimizations`.
+pub(super) async fn optimizations(app: Shared, input: Input) -> Result<Vec<u8>> {
+    let engine = app.engine()?;
+    let limit = input.count("completed_limit")?;
+    let limit = limit.map_or(optimizations::COMPLETED_LIMIT_DEFAULT, |limit| {
+        usize::try_from(limit).unwrap_or(usize::MAX)
+    });
+    let parts = optimizations::decode_parts(input.text("with").unwrap_or_default(), limit)?;
+    let name = input.part(0);
+    let of_engine = Arc::clone(&engine);
+    blocking(move || {
+        let report = find(&of_engine, &name)?.optimizations();
+        Ok(optimizations::encode_report(&report, parts))
+    })
+    .await
+}

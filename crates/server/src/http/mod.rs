@@ -1,0 +1,126 @@
+//! The REST interface: paths of Qdrant's to thin handlers.
+//!
+//! Around every request, from the outside in: the path is normalised, the access log written, CORS
+//! answered, a panic turned into a 500. A handler gives the JSON of the result or a refusal; the
+//! envelope is put around it in one place ([`reply`]).
+
+use std::future::Future;
+use std::net::SocketAddr;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::middleware;
+use axum::response::Response;
+use axum::routing::{MethodRouter, delete, get, post, put};
+use tower::ServiceExt;
+use tower::util::MapRequest;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::cors::CorsLayer;
+
+use flatwater_api::error::Result;
+
+mod access_log;
+mod app;
+mod collections;
+mod input;
+mod not_served;
+mod path;
+mod points;
+mod reads;
+mod reply;
+mod service;
+mod updates;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use app::{App, Shared};
+use input::Input;
+
+/// Makes a handler of a function that gives the JSON text of the result.
+macro_rules! endpoint {
+    ($function:path) => {
+        |State(app): State<Shared>, input: Input| answer(app, input, $function)
+    };
+}
+
+async fn answer<F, Answer>(app: Shared, input: Input, function: F) -> Response
+where
+    F: FnOnce(Shared, Input) -> Answer,
+    Answer: Future<Output = Result<Vec<u8>>>,
+{
+    let started = input.started;
+    reply::envelope(started, function(app, input).await)
+}
+
+/// The whole interface as one service.
+pub(crate) fn service(app: Shared) -> MapRequest<Router, fn(Request) -> Request> {
+    let cors = app.options.service.enable_cors;
+    let mut router = routes()
+        .fallback(not_served::answer)
+        .method_not_allowed_fallback(not_served::answer)
+        .with_state(app)
+        .layer(CatchPanicLayer::custom(reply::panicked));
+    if cors {
+        router = router.layer(CorsLayer::permissive());
+    }
+    router
+        .layer(middleware::from_fn(access_log::log))
+        .map_request(path::normalise)
+}
+
+fn routes() -> Router<Shared> {
+    let collection: MethodRouter<Shared> = get(endpoint!(collections::info))
+        .put(endpoint!(collections::create))
+        .delete(endpoint!(collections::delete));
+    let points: MethodRouter<Shared> =
+        put(endpoint!(points::upsert)).post(endpoint!(points::retrieve));
+    Router::new()
+        .route("/", get(service::root))
+        .route("/healthz", get(service::alive))
+        .route("/livez", get(service::alive))
+        .route("/readyz", get(service::ready))
+        .route("/collections", get(endpoint!(collections::list)))
+        .route("/collections/{c}", collection)
+        .route(
+            "/collections/{c}/exists",
+            get(endpoint!(collections::exists)),
+        )
+        .route(
+            "/collections/{c}/index",
+            put(endpoint!(collections::create_index)),
+        )
+        .route(
+            "/collections/{c}/index/{field}",
+            delete(endpoint!(collections::delete_index)),
+        )
+        .route(
+            "/collections/{c}/optimizations",
+            get(endpoint!(collections::optimizations)),
+        )
+        .route("/collections/{c}/points", points)
+        .route("/collections/{c}/points/{id}", get(endpoint!(points::get)))
+        .route(
+            "/collections/{c}/points/delete",
+            post(endpoint!(points::delete)),
+        )
+        .route(
+            "/collections/{c}/points/payload",
+            post(endpoint!(points::set_payload)),
+        )
+        .route(
+            "/collections/{c}/points/scroll",
+            post(endpoint!(points::scroll)),
+        )
+        .route(
+            "/collections/{c}/points/count",
+            post(endpoint!(points::count)),
+        )
+        .route(
+            "/collections/{c}/points/query",
+            post(endpoint!(points::query)),
+        )
+}
+
+/// Peer of a request, for the access log.
+type Peer = axum::extract::ConnectInfo<SocketAddr>;

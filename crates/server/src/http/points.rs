@@ -1,0 +1,116 @@
+//! Points: written, deleted, fetched, walked over, counted, searched.
+
+use flatwater_api::convert::query::Query;
+use flatwater_api::convert::{ids, points, query as queries, records, upsert as upserts};
+use flatwater_api::error::Result;
+use flatwater_engine::collection::update::Update;
+use flatwater_engine::error::EngineError;
+use flatwater_engine::query::request::{PayloadSelector, VectorSelector};
+
+use super::app::{Shared, find};
+use super::input::Input;
+use super::reads::Read;
+use super::updates::{Wishes, update};
+
+/// Checks the query parameters of a read.
+fn read(operation: &'static str, input: &Input) -> Result<Read> {
+    input.check_consistency()?;
+    Ok(Read {
+        operation,
+        timeout_s: input.timeout_s()?,
+    })
+}
+
+/// `PUT /collections/{c}/points`.
+pub(super) async fn upsert(app: Shared, input: Input) -> Result<Vec<u8>> {
+    let (wishes, name) = (Wishes::of(&input)?, input.part(0));
+    let body = input.body(app.options.service.max_request_size_mb).await?;
+    update(&app, name, wishes, move || {
+        Ok(Update::Upsert(upserts::decode_upsert(&body)?))
+    })
+    .await
+}
+
+/// `POST /collections/{c}/points/delete`.
+pub(super) async fn delete(app: Shared, input: Input) -> Result<Vec<u8>> {
+    let (wishes, name) = (Wishes::of(&input)?, input.part(0));
+    let body = input.body(app.options.service.max_request_size_mb).await?;
+    update(&app, name, wishes, move || points::decode_delete(&body)).await
+}
+
+/// `POST /collections/{c}/points/payload`.
+pub(super) async fn set_payload(app: Shared, input: Input) -> Result<Vec<u8>> {
+    let (wishes, name) = (Wishes::of(&input)?, input.part(0));
+    let body = input.body(app.options.service.max_request_size_mb).await?;
+    update(&app, name, wishes, move || {
+        points::decode_set_payload(&body)
+    })
+    .await
+}
+
+/// `POST /collections/{c}/points`.
+pub(super) async fn retrieve(app: Shared, input: Input) -> Result<Vec<u8>> {
+    let (read, name) = (read("Retrieve", &input)?, input.part(0));
+    let body = input.body(app.options.service.max_request_size_mb).await?;
+    let job = move |engine: &_| {
+        let collection = find(engine, &name)?;
+        let request = points::decode_retrieve(&body)?;
+        let found =
+            collection.retrieve(&request.ids, &request.with_payload, &request.with_vector)?;
+        records::encode_records(&found)
+    };
+    read.run(&app, job).await
+}
+
+/// `GET /collections/{c}/points/{id}`.
+pub(super) async fn get(app: Shared, input: Input) -> Result<Vec<u8>> {
+    let (read, name) = (read("Retrieve", &input)?, input.part(0));
+    let id = ids::decode_path_id(&input.part(1))?;
+    let job = move |engine: &_| {
+        let collection = find(engine, &name)?;
+        let found = collection.retrieve(&[id], &PayloadSelector::All, &VectorSelector::All)?;
+        match found.first() {
+            Some(record) => records::encode_record(record),
+            None => Err(EngineError::PointNotFound(id.to_string()).into()),
+        }
+    };
+    read.run(&app, job).await
+}
+
+/// `POST /collections/{c}/points/scroll`.
+pub(super) async fn scroll(app: Shared, input: Input) -> Result<Vec<u8>> {
+    let (read, name) = (read("Scroll", &input)?, input.part(0));
+    let body = input.body(app.options.service.max_request_size_mb).await?;
+    let job = move |engine: &_| {
+        let collection = find(engine, &name)?;
+        records::encode_page(&collection.scroll(&points::decode_scroll(&body)?)?)
+    };
+    read.run(&app, job).await
+}
+
+/// `POST /collections/{c}/points/count`.
+pub(super) async fn count(app: Shared, input: Input) -> Result<Vec<u8>> {
+    let (read, name) = (read("Count", &input)?, input.part(0));
+    let body = input.body(app.options.service.max_request_size_mb).await?;
+    let job = move |engine: &_| {
+        let collection = find(engine, &name)?;
+        let filter = points::decode_count(&body)?;
+        Ok(points::encode_count(collection.count(filter.as_ref())?))
+    };
+    read.run(&app, job).await
+}
+
+/// `POST /collections/{c}/points/query`.
+pub(super) async fn query(app: Shared, input: Input) -> Result<Vec<u8>> {
+    let (read, name) = (read("Search", &input)?, input.part(0));
+    let body = input.body(app.options.service.max_request_size_mb).await?;
+    let job = move |engine: &_| {
+        let collection = find(engine, &name)?;
+        let found = match queries::decode_query(&body)? {
+            Query::Nearest(request) => collection.search(&request)?,
+            Query::ById { walk, skip } => queries::unscored(collection.scroll(&walk)?.points, skip),
+        };
+        records::encode_scored(&found)
+    };
+    read.run(&app, job).await
+}

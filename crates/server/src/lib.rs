@@ -1,0 +1,35 @@
+//! The process: options, start and stop, and the REST interface over the engine.
+//!
+//! Reading order: [`options`] (what can be set), `run` (what starts and stops in which order),
+//! `http` (one thin handler an endpoint). No call that may block runs on a thread of the reactor:
+//! reads go to the engine's search threads, everything else to blocking threads.
+#![deny(missing_docs)]
+
+use std::io::Write;
+use std::process::ExitCode;
+
+pub mod options;
+
+mod args;
+mod foreign;
+mod http;
+mod limits;
+mod logging;
+mod run;
+
+/// Runs the process: arguments, options, server. Returns its exit code.
+#[must_use]
+pub fn main() -> ExitCode {
+    match args::parse(std::env::args_os().skip(1)) {
+        Ok(args::Command::Serve(arguments)) => run::run(&arguments),
+        Ok(args::Command::Print(text)) => {
+            // Nobody is left to tell when stdout is closed.
+            let _ = writeln!(std::io::stdout(), "{text}");
+            ExitCode::SUCCESS
+        }
+        Err(fault) => {
+            let _ = writeln!(std::io::stderr(), "{fault}\n\n{}", args::HELP);
+            ExitCode::from(2)
+        }
+    }
+}

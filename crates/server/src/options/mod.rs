@@ -1,0 +1,107 @@
+//! Options of the process: built-in defaults < file < environment.
+//!
+//! [`defs`] is the one table; reading (`load`) and the page docs/config.md ([`docs`]) follow from it.
+
+use std::path::PathBuf;
+
+use flatwater_engine::config::EngineConfig;
+use flatwater_engine::config::collection::CollectionConfig;
+
+pub mod defs;
+pub mod docs;
+
+mod load;
+mod unserved;
+
+pub use load::{Loaded, OptionsError, from_layers, load};
+
+/// All options, filled in.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Level or list of levels of the log.
+    pub log_level: String,
+    /// The REST interface.
+    pub service: Service,
+    /// Where data is kept.
+    pub storage_path: PathBuf,
+    /// Threads and limits of time.
+    pub performance: Performance,
+    /// What a new collection gets where its creator says nothing; it has no vectors.
+    pub collection: CollectionConfig,
+}
+
+/// The REST interface.
+#[derive(Clone, Debug)]
+pub struct Service {
+    /// Address to listen on.
+    pub host: String,
+    /// Port; 0 takes any free one.
+    pub http_port: u16,
+    /// Largest body, MB of 1,048,576 bytes.
+    pub max_request_size_mb: usize,
+    /// Whether browsers of any origin may call.
+    pub enable_cors: bool,
+}
+
+/// Threads and limits of time.
+#[derive(Clone, Copy, Debug)]
+pub struct Performance {
+    /// Threads that run searches, 0 = one per core.
+    pub max_search_threads: usize,
+    /// Searches that may wait for a thread.
+    pub search_queue_max: usize,
+    /// Seconds a read may take when the request does not say.
+    pub search_timeout_sec: u64,
+    /// Threads of background work: 0 = one per core, negative = so many fewer.
+    pub optimizer_cpu_budget: i64,
+}
+
+impl Options {
+    /// The defaults of the table.
+    #[must_use]
+    pub fn built_in() -> Self {
+        let mut options = Self {
+            log_level: String::new(),
+            service: Service {
+                host: String::new(),
+                http_port: 0,
+                max_request_size_mb: 0,
+                enable_cors: false,
+            },
+            storage_path: PathBuf::new(),
+            performance: Performance {
+                max_search_threads: 0,
+                search_queue_max: 0,
+                search_timeout_sec: 0,
+                optimizer_cpu_budget: 0,
+            },
+            collection: CollectionConfig::default(),
+        };
+        for def in &defs::OPTIONS {
+            let setting = def.kind.parse(def.default);
+            (def.set)(
+                &mut options,
+                setting.expect("a test parses every default of the table"),
+            );
+        }
+        options
+    }
+
+    /// The engine's share, with `cores` to fill in what is automatic.
+    #[must_use]
+    pub fn engine(&self, cores: usize) -> EngineConfig {
+        let budget = self.performance.optimizer_cpu_budget;
+        let magnitude = usize::try_from(budget.unsigned_abs()).unwrap_or(usize::MAX);
+        let background_threads = if budget < 0 {
+            cores.saturating_sub(magnitude).max(1)
+        } else {
+            magnitude
+        };
+        EngineConfig {
+            storage_path: self.storage_path.clone(),
+            search_threads: self.performance.max_search_threads,
+            search_queue_max: self.performance.search_queue_max,
+            background_threads,
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Keys that Qdrant knows and this version does not serve.
+
+/// What becomes of the start when such a key is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Consequence {
+    /// A warning: data stays as safe as without it.
+    Warn,
+    /// No start: who set it would believe that the server is protected, and it is not.
+    Stop,
+}
+
+/// Keys and whole sections (those that end with a dot).
+const KEYS: [(&str, Consequence); 38] = [
+    ("service.api_key", Consequence::Stop),
+    ("service.alt_api_key", Consequence::Stop),
+    ("service.read_only_api_key", Consequence::Stop),
+    ("service.jwt_rbac", Consequence::Stop),
+    ("service.enable_tls", Consequence::Stop),
+    ("service.verify_https_client_certificate", Consequence::Stop),
+    ("tls.", Consequence::Stop),
+    ("service.grpc_port", Consequence::Warn),
+    ("service.metrics_port", Consequence::Warn),
+    ("service.metrics_prefix", Consequence::Warn),
+    ("service.max_workers", Consequence::Warn),
+    ("service.enable_static_content", Consequence::Warn),
+    ("service.static_content_dir", Consequence::Warn),
+    ("service.slow_query_secs", Consequence::Warn),
+    ("service.hardware_reporting", Consequence::Warn),
+    ("service.enable_snapshot_url_recovery", Consequence::Warn),
+    ("storage.snapshots_path", Consequence::Warn),
+    ("storage.snapshots_config.", Consequence::Warn),
+    ("storage.temp_path", Consequence::Warn),
+    ("storage.update_concurrency", Consequence::Warn),
+    ("storage.update_queue_size", Consequence::Warn),
+    ("storage.node_type", Consequence::Warn),
+    ("storage.performance.", Consequence::Warn),
+    ("storage.optimizers.prevent_unoptimized", Consequence::Warn),
+    ("storage.optimizers_overwrite.", Consequence::Warn),
+    ("storage.hnsw_index.", Consequence::Warn),
+    ("storage.hnsw_global_config.", Consequence::Warn),
+    ("storage.collection.", Consequence::Warn),
+    ("storage.max_collections", Consequence::Warn),
+    ("storage.quotas.", Consequence::Warn),
+    ("storage.low_memory_mode", Consequence::Warn),
+    ("storage.recovery_mode", Consequence::Warn),
+    ("storage.shard_transfer_method", Consequence::Warn),
+    ("storage.handle_collection_load_errors", Consequence::Warn),
+    ("cluster.", Consequence::Warn),
+    ("logger.", Consequence::Warn),
+    ("audit.", Consequence::Warn),
+    ("gpu.", Consequence::Warn),
+];
+
+/// Sections of features that have no keys of their own here.
+const SECTIONS: [&str; 2] = ["inference.", "feature_flags."];
+
+/// What setting `key` does; `None` if Qdrant does not know the key either.
+pub(super) fn consequence(key: &str) -> Option<Consequence> {
+    let matches = |known: &str| {
+        if known.ends_with('.') {
+            key.starts_with(known)
+        } else {
+            key == known
+        }
+    };
+    if SECTIONS.into_iter().any(matches) {
+        return Some(Consequence::Warn);
+    }
+    KEYS.into_iter()
+        .find_map(|(known, consequence)| matches(known).then_some(consequence))
+}
