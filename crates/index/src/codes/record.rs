@@ -139,8 +139,11 @@ mod tests {
         assert_eq!([64, 384, 1024].map(stride8), [128, 448, 1088]);
         assert_eq!([1, 64, 65, 384, 1024].map(stride1), [32, 32, 32, 64, 144]);
         for dim in 1..3000 {
-            assert!(stride8(dim) >= HEADER_BYTES + dim && stride8(dim) % 64 == 0);
-            assert!(stride1(dim) >= HEADER_BYTES + dim.div_ceil(8) && stride1(dim) % ALIGN == 0);
+            assert!(stride8(dim) >= HEADER_BYTES + dim && stride8(dim).is_multiple_of(64));
+            assert!(
+                stride1(dim) >= HEADER_BYTES + dim.div_ceil(8)
+                    && stride1(dim).is_multiple_of(ALIGN)
+            );
         }
     }
 

@@ -297,7 +297,7 @@ fn scans_agree_with_single_scores_and_ask_only_for_rows_that_would_enter() {
     let records = Records::of(&encoder, &set.rows);
     let query = Query::new(&encoder, &set.queries[0]);
     let stride = encoder.stride1();
-    let accepted = |row: Row| row % 3 == 0;
+    let accepted = |row: Row| row.is_multiple_of(3);
     let mut expected = TopK::new(20);
     for (row, record) in (100..).zip(records.one().chunks(stride)) {
         if accepted(row) {
@@ -349,7 +349,7 @@ fn the_center_itself_has_an_exact_score() {
     let center: Vec<f32> = (0..64).map(|i| i as f32 / 8.0).collect();
     let encoder = Encoder::new(Metric::Dot, Arc::new(Rotation::new(64, 3)), &center);
     // The rotated centre differs from itself by no rounding: y is the zero vector.
-    let records = Records::of(&encoder, &[center.clone()]);
+    let records = Records::of(&encoder, std::slice::from_ref(&center));
     let query = Query::new(&encoder, &[1.0; 64]);
     let expected = score(Metric::Dot, &center, &[1.0; 64]);
     assert!((query.score8(&records.eight) - expected).abs() < 1e-3);

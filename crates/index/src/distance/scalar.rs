@@ -1,6 +1,6 @@
 //! Reference kernels in plain Rust, for every architecture.
 //!
-//! They keep [`LANES`] partial sums, which the compiler turns into whatever vectors the target has
+//! They keep 16 partial sums, which the compiler turns into whatever vectors the target has
 //! by default, and which also bounds the rounding error: each lane adds `n / LANES` terms.
 
 use super::{Kernels, QUERY_PLANES, assert_run};
