@@ -60,5 +60,9 @@ impl Scored {
 
 /// NaN ranks below every number, whatever its sign bit.
 fn rank(score: f32) -> f32 {
-    if score.is_nan() { f32::NEG_INFINITY } else { score }
+    if score.is_nan() {
+        f32::NEG_INFINITY
+    } else {
+        score
+    }
 }
