@@ -19,12 +19,20 @@ use flatwater_index::hnsw::{Hnsw, Inline, Params, Scorer, Scratch, Space, Worker
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
-    let folder = arguments.next().ok_or("usage: graph FOLDER [M] [EF_CONSTRUCT] [ROWS]")?;
+    let folder = arguments
+        .next()
+        .ok_or("usage: graph FOLDER [M] [EF_CONSTRUCT] [ROWS]")?;
     let m = arguments.next().map_or(Ok(16), |text| text.parse())?;
     let ef_construct = arguments.next().map_or(Ok(100), |text| text.parse())?;
-    let rows_max = arguments.next().map_or(Ok(usize::MAX), |text| text.parse())?;
+    let rows_max = arguments
+        .next()
+        .map_or(Ok(usize::MAX), |text| text.parse())?;
     let data = Data::load(Path::new(&folder), rows_max)?;
-    let params = Params { m, ef_construct, seed: 1 };
+    let params = Params {
+        m,
+        ef_construct,
+        seed: 1,
+    };
     println!("{} rows of {} dims, {params:?}", data.len(), data.dim);
     let graph = build(&data, params, &Threads(2));
     if std::env::var_os("GRAPH_ONE_THREAD").is_some() {
@@ -61,17 +69,32 @@ impl Data {
         }
         originals.chunks_exact_mut(dim).for_each(normalise);
         let (_, halves) = npy(&folder.join("query.f16.npy"))?;
-        let halves = halves.chunks_exact(2).map(|b| half(u16::from_le_bytes([b[0], b[1]])));
+        let halves = halves
+            .chunks_exact(2)
+            .map(|b| half(u16::from_le_bytes([b[0], b[1]])));
         let mut queries: Vec<f32> = halves.collect();
         queries.chunks_exact_mut(dim).for_each(normalise);
         let (shape, truth) = npy(&folder.join("gt100.npy"))?;
-        let truth = truth.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+        let truth = truth
+            .chunks_exact(4)
+            .map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
         let codes = encode(&originals);
         let truth_k = shape[1];
-        let mut data = Self { dim, originals, codes, queries, truth: truth.collect(), truth_k };
+        let mut data = Self {
+            dim,
+            originals,
+            codes,
+            queries,
+            truth: truth.collect(),
+            truth_k,
+        };
         if data.len() < rows_in_file {
             data.truth_k = 10;
-            data.truth = data.queries.chunks_exact(dim).flat_map(|q| data.exact(q, 100)).collect();
+            data.truth = data
+                .queries
+                .chunks_exact(dim)
+                .flat_map(|q| data.exact(q, 100))
+                .collect();
         }
         Ok(data)
     }
@@ -96,8 +119,9 @@ impl Data {
 
     /// The ten best of `rows` by the originals.
     fn best(&self, query: &[f32], rows: impl Iterator<Item = Row>) -> Vec<u32> {
-        let mut scored: Vec<(f32, Row)> =
-            rows.map(|row| (dot(query, self.original(row)), row)).collect();
+        let mut scored: Vec<(f32, Row)> = rows
+            .map(|row| (dot(query, self.original(row)), row))
+            .collect();
         let by_score = |a: &(f32, Row), b: &(f32, Row)| b.0.total_cmp(&a.0);
         if scored.len() > 10 {
             scored.select_nth_unstable_by(9, by_score);
@@ -129,7 +153,10 @@ impl Space for Data {
     type RowScorer<'a> = CodeScorer<'a>;
 
     fn scorer_of(&self, row: Row) -> CodeScorer<'_> {
-        CodeScorer { data: self, code: self.code(row) }
+        CodeScorer {
+            data: self,
+            code: self.code(row),
+        }
     }
 
     #[inline]
@@ -194,8 +221,13 @@ fn build(data: &Data, params: Params, workers: &dyn Workers) -> Hnsw {
 }
 
 fn report_shape(graph: &Hnsw, rows: usize) {
-    let degrees: Vec<usize> = (0..rows as Row).map(|row| graph.links(0, row).count()).collect();
-    let full = degrees.iter().filter(|&&degree| degree == 2 * graph.params().m).count();
+    let degrees: Vec<usize> = (0..rows as Row)
+        .map(|row| graph.links(0, row).count())
+        .collect();
+    let full = degrees
+        .iter()
+        .filter(|&&degree| degree == 2 * graph.params().m)
+        .count();
     println!(
         "level 0: {:.1} links a row, {:.1} % full, entry {:?}",
         degrees.iter().sum::<usize>() as f64 / rows as f64,
@@ -224,7 +256,9 @@ fn report_filtered(graph: &Hnsw, data: &Data, percent: u64) {
     let queries = data.queries.chunks_exact(data.dim);
     let truth: Vec<Vec<u32>> = queries.clone().map(|q| data.exact(q, percent)).collect();
     // A filter is a bitmap by the time a walk asks it.
-    let bits: Vec<bool> = (0..data.len() as Row).map(|row| matches(row, percent)).collect();
+    let bits: Vec<bool> = (0..data.len() as Row)
+        .map(|row| matches(row, percent))
+        .collect();
     for two_hop in [true, false] {
         let (mut hits, mut distances, mut hops, mut scratch) = (0, 0, 0, Scratch::new());
         let start = Instant::now();
@@ -243,7 +277,14 @@ fn report_filtered(graph: &Hnsw, data: &Data, percent: u64) {
             hits += truth.iter().filter(|row| best.contains(row)).count();
         }
         let name = if two_hop { "filtered" } else { "plain" };
-        report(&format!("{percent} % {name}, ef 64"), data, hits, distances, hops, start);
+        report(
+            &format!("{percent} % {name}, ef 64"),
+            data,
+            hits,
+            distances,
+            hops,
+            start,
+        );
     }
 }
 
@@ -268,14 +309,23 @@ fn npy(path: &Path) -> Result<(Vec<usize>, Vec<u8>), Box<dyn Error>> {
     let bytes = std::fs::read(path)?;
     let header_len = usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
     let header = std::str::from_utf8(&bytes[10..10 + header_len])?;
-    let shape = header.split("'shape': (").nth(1).and_then(|rest| rest.split(')').next());
-    let shape: Result<Vec<usize>, _> =
-        shape.ok_or("no shape")?.split(',').map(|number| number.trim().parse()).collect();
+    let shape = header
+        .split("'shape': (")
+        .nth(1)
+        .and_then(|rest| rest.split(')').next());
+    let shape: Result<Vec<usize>, _> = shape
+        .ok_or("no shape")?
+        .split(',')
+        .map(|number| number.trim().parse())
+        .collect();
     Ok((shape?, bytes[10 + header_len..].to_vec()))
 }
 
 fn encode(values: &[f32]) -> Vec<i8> {
-    values.iter().map(|v| (v * SCALE).round().clamp(-127.0, 127.0) as i8).collect()
+    values
+        .iter()
+        .map(|v| (v * SCALE).round().clamp(-127.0, 127.0) as i8)
+        .collect()
 }
 
 /// No coordinate of a unit vector exceeds 1. Most are far below, so this is a coarse stand-in for
@@ -299,7 +349,27 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
 
 #[inline]
 fn dot_i8(a: &[i8], b: &[i8]) -> i32 {
-    a.iter().zip(b).map(|(&a, &b)| i32::from(a) * i32::from(b)).sum()
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") {
+        // SAFETY: the processor has the feature.
+        return unsafe { dot_i8_avx2(a, b) };
+    }
+    dot_i8_any(a, b)
+}
+
+/// The same loop, compiled for wider registers.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn dot_i8_avx2(a: &[i8], b: &[i8]) -> i32 {
+    dot_i8_any(a, b)
+}
+
+#[inline(always)]
+fn dot_i8_any(a: &[i8], b: &[i8]) -> i32 {
+    a.iter()
+        .zip(b)
+        .map(|(&a, &b)| i32::from(a) * i32::from(b))
+        .sum()
 }
 
 #[inline]

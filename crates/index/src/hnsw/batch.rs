@@ -30,7 +30,10 @@ pub(super) type Writes = Lists<Row, Shape>;
 
 impl<T, N> Default for Lists<T, N> {
     fn default() -> Self {
-        Self { items: Vec::new(), index: Vec::new() }
+        Self {
+            items: Vec::new(),
+            index: Vec::new(),
+        }
     }
 }
 
@@ -49,12 +52,20 @@ impl<T: Copy, N: Copy> Lists<T, N> {
     ) {
         let start = self.items.len();
         self.items.extend(list);
-        self.index.push(ListAt { row, level, note, start, len: self.items.len() - start });
+        self.index.push(ListAt {
+            row,
+            level,
+            note,
+            start,
+            len: self.items.len() - start,
+        });
     }
 
     /// The lists in the order of `push`, or of rows and levels once merged.
     pub(super) fn iter(&self) -> impl Iterator<Item = (ListAt<N>, &[T])> {
-        self.index.iter().map(|at| (*at, &self.items[at.start..at.start + at.len]))
+        self.index
+            .iter()
+            .map(|at| (*at, &self.items[at.start..at.start + at.len]))
     }
 
     /// One set of lists out of several, by row, then level: the same however they were spread.
@@ -63,7 +74,10 @@ impl<T: Copy, N: Copy> Lists<T, N> {
         for part in parts {
             let shift = all.items.len();
             all.items.extend_from_slice(&part.items);
-            all.index.extend(part.index.iter().map(|at| ListAt { start: at.start + shift, ..*at }));
+            all.index.extend(part.index.iter().map(|at| ListAt {
+                start: at.start + shift,
+                ..*at
+            }));
         }
         all.index.sort_unstable_by_key(|at| (at.row, at.level));
         all
@@ -71,8 +85,13 @@ impl<T: Copy, N: Copy> Lists<T, N> {
 
     /// The list of `row` on `level`, in merged lists.
     pub(super) fn get(&self, level: usize, row: Row) -> Option<(N, &[T])> {
-        let at = self.index.binary_search_by_key(&(row, level), |at| (at.row, at.level)).ok()?;
-        let ListAt { note, start, len, .. } = self.index[at];
+        let at = self
+            .index
+            .binary_search_by_key(&(row, level), |at| (at.row, at.level))
+            .ok()?;
+        let ListAt {
+            note, start, len, ..
+        } = self.index[at];
         Some((note, &self.items[start..start + len]))
     }
 }
@@ -91,7 +110,13 @@ pub(super) struct Edge {
 
 impl Edge {
     pub(super) fn own_list(level: usize, row: Row) -> Self {
-        Self { level, target: row, source: EMPTY, score: 0.0, is_child: false }
+        Self {
+            level,
+            target: row,
+            source: EMPTY,
+            score: 0.0,
+            is_child: false,
+        }
     }
 }
 

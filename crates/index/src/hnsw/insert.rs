@@ -113,12 +113,18 @@ impl Hnsw {
     ) -> Result<BatchReport, Cancelled> {
         let mut buffers = self.builder.lock().unwrap_or_else(PoisonError::into_inner);
         let start = self.indexed_len();
-        assert!(end <= self.links.rows_max(), "rows beyond the capacity given to Hnsw::new");
+        assert!(
+            end <= self.links.rows_max(),
+            "rows beyond the capacity given to Hnsw::new"
+        );
         if end <= start {
             return Ok(BatchReport::default());
         }
         let rows: Vec<Row> = (start..end).filter(|&row| !skip(row)).collect();
-        let mut report = BatchReport { inserted: rows.len() as Row, ..BatchReport::default() };
+        let mut report = BatchReport {
+            inserted: rows.len() as Row,
+            ..BatchReport::default()
+        };
         report.skipped = end - start - report.inserted;
         if !rows.is_empty() {
             self.links.reserve(start..end);
@@ -134,7 +140,8 @@ impl Hnsw {
             };
             report.distances = batch.insert()?;
         }
-        self.linked_rows.fetch_add(report.inserted, Ordering::Release);
+        self.linked_rows
+            .fetch_add(report.inserted, Ordering::Release);
         self.indexed_len.store(end, Ordering::Release);
         Ok(report)
     }
@@ -142,7 +149,8 @@ impl Hnsw {
 
 impl Buffers {
     fn prepare(&mut self, threads: usize) {
-        self.workers.resize_with(threads.max(1).max(self.workers.len()), Mutex::default);
+        self.workers
+            .resize_with(threads.max(1).max(self.workers.len()), Mutex::default);
         for worker in &mut self.workers {
             let worker = worker.get_mut().unwrap_or_else(PoisonError::into_inner);
             worker.plan.clear();
@@ -166,7 +174,9 @@ struct Batch<'a, S> {
 
 impl<S: Space> Batch<'_, S> {
     fn insert(&self) -> Result<u64, Cancelled> {
-        self.each(self.rows.len(), &|i, worker| self.find(self.rows[i], worker))?;
+        self.each(self.rows.len(), &|i, worker| {
+            self.find(self.rows[i], worker)
+        })?;
         let plan = self.gather_plan();
         let meeting = Meeting::new(self, &plan);
         self.each(self.rows.len(), &|i, worker| {
@@ -182,7 +192,11 @@ impl<S: Space> Batch<'_, S> {
             }
         })?;
         self.write();
-        Ok(self.states.iter().map(|state| lock(state).found.distances).sum())
+        Ok(self
+            .states
+            .iter()
+            .map(|state| lock(state).found.distances)
+            .sum())
     }
 
     /// Calls `f` for `0..n` with the worker's own memory, unless the batch is cancelled.
@@ -192,7 +206,11 @@ impl<S: Space> Batch<'_, S> {
                 f(i, &mut lock(&self.states[worker % self.states.len()]));
             }
         });
-        if self.cancelled.load(Ordering::Relaxed) { Err(Cancelled) } else { Ok(()) }
+        if self.cancelled.load(Ordering::Relaxed) {
+            Err(Cancelled)
+        } else {
+            Ok(())
+        }
     }
 
     fn stop(&self) -> bool {
@@ -208,7 +226,11 @@ impl<S: Space> Batch<'_, S> {
     }
 
     fn gather_plan(&self) -> Plan {
-        Plan::merge(self.states.iter().map(|state| std::mem::take(&mut lock(state).plan)))
+        Plan::merge(
+            self.states
+                .iter()
+                .map(|state| std::mem::take(&mut lock(state).plan)),
+        )
     }
 
     /// Step 1 for one row: neighbours on each of its levels, from the graph as it stands.
@@ -222,7 +244,14 @@ impl<S: Space> Batch<'_, S> {
             return;
         };
         let scorer = self.space.scorer_of(row);
-        let Worker { scratch, candidates, kept, plan, found, .. } = worker;
+        let Worker {
+            scratch,
+            candidates,
+            kept,
+            plan,
+            found,
+            ..
+        } = worker;
         scratch.stats = SearchStats::default();
         let mut at = descend(links, &scorer, entry, top, level, &mut scratch.stats);
         for level in (0..=level).rev() {
@@ -231,13 +260,26 @@ impl<S: Space> Batch<'_, S> {
                 continue;
             }
             scratch.begin(self.graph.params.ef_construct);
-            if walk(links, level, &scorer, at, &|_| true, &|| self.stop(), scratch).is_err() {
+            if walk(
+                links,
+                level,
+                &scorer,
+                at,
+                &|_| true,
+                &|| self.stop(),
+                scratch,
+            )
+            .is_err()
+            {
                 return;
             }
             let keys = scratch.best.keys();
             at = keys.first().map_or(at, |&nearest| row_of(nearest));
             candidates.clear();
-            candidates.extend(keys.iter().map(|&key| Candidate { key, standing: Standing::Open }));
+            candidates.extend(keys.iter().map(|&key| Candidate {
+                key,
+                standing: Standing::Open,
+            }));
             choose_diverse(self.space, candidates, self.graph.params.m, kept);
             plan.push(level, row, scratch.best.bar(), kept.iter().map(|c| c.key));
         }
@@ -247,23 +289,37 @@ impl<S: Space> Batch<'_, S> {
 
     /// Step 2 for one row: its lists again, with the mates that belong there.
     fn meet(&self, row: Row, plan: &Plan, meeting: &Meeting, worker: &mut Worker) {
-        let Worker { candidates, kept, mates, plan: met, .. } = worker;
+        let Worker {
+            candidates,
+            kept,
+            mates,
+            plan: met,
+            ..
+        } = worker;
         let scorer = self.space.scorer_of(row);
         for level in 0..=self.graph.links.level_of(row) {
-            let Some((bar, list)) = plan.get(level, row) else { continue };
+            let Some((bar, list)) = plan.get(level, row) else {
+                continue;
+            };
             meeting.mates(level, row, list, mates);
             candidates.clear();
             for &mate in mates.iter() {
                 let key = key(scorer.score(mate), mate);
                 if key > bar {
-                    candidates.push(Candidate { key, standing: Standing::Open });
+                    candidates.push(Candidate {
+                        key,
+                        standing: Standing::Open,
+                    });
                 }
             }
             if candidates.is_empty() {
                 met.push(level, row, bar, list.iter().copied());
                 continue;
             }
-            let known = |&key: &Key| Candidate { key, standing: Standing::Diverse };
+            let known = |&key: &Key| Candidate {
+                key,
+                standing: Standing::Diverse,
+            };
             candidates.extend(list.iter().map(known));
             candidates.sort_unstable_by_key(|c| std::cmp::Reverse(c.key));
             choose_diverse(self.space, candidates, self.graph.params.m, kept);
@@ -273,11 +329,18 @@ impl<S: Space> Batch<'_, S> {
 
     /// Step 3: the parents of the batch's rows, in their order; [`EMPTY`] for the very first row.
     fn adopt(&self, plan: &Plan) -> Parents {
-        let mut parents = Parents { of: HashMap::new(), adopted: HashMap::new() };
+        let mut parents = Parents {
+            of: HashMap::new(),
+            adopted: HashMap::new(),
+        };
         let eldest = self.graph.entry().map_or(self.rows[0], |(row, _)| row);
         for &row in self.rows {
             let list = plan.get(0, row).map_or(&[][..], |(_, list)| list);
-            let before = || list.iter().map(|&key| row_of(key)).filter(|&other| other < row);
+            let before = || {
+                list.iter()
+                    .map(|&key| row_of(key))
+                    .filter(|&other| other < row)
+            };
             let free = before().find(|&other| self.children(other, &parents).len() < self.m());
             let parent = match free {
                 Some(parent) => parent,
@@ -323,17 +386,33 @@ impl<S: Space> Batch<'_, S> {
         let mut edges = Vec::new();
         for (at, list) in plan.iter() {
             let (level, source) = (at.level, at.row);
-            let parent = if level == 0 { parents.of[&source] } else { EMPTY };
+            let parent = if level == 0 {
+                parents.of[&source]
+            } else {
+                EMPTY
+            };
             let mut has_parent = parent == EMPTY;
             for &key in list {
                 let target = row_of(key);
                 let is_child = target == parent;
                 has_parent |= is_child;
-                edges.push(Edge { level, target, source, score: score_of(key), is_child });
+                edges.push(Edge {
+                    level,
+                    target,
+                    source,
+                    score: score_of(key),
+                    is_child,
+                });
             }
             if !has_parent {
                 let score = self.space.pair(source, parent);
-                edges.push(Edge { level, target: parent, source, score, is_child: true });
+                edges.push(Edge {
+                    level,
+                    target: parent,
+                    source,
+                    score,
+                    is_child: true,
+                });
             }
             edges.push(Edge::own_list(level, source));
         }
@@ -345,7 +424,13 @@ impl<S: Space> Batch<'_, S> {
         let (level, target) = (edges[0].level, edges[0].target);
         let max = self.graph.params.links_max(level);
         self.current_list(level, target, plan, parents, &mut worker.current);
-        let Worker { current, candidates, kept, writes, .. } = worker;
+        let Worker {
+            current,
+            candidates,
+            kept,
+            writes,
+            ..
+        } = worker;
         let old = current.len();
         for edge in edges {
             // Two mates that chose each other have the link already.
@@ -363,8 +448,16 @@ impl<S: Space> Batch<'_, S> {
         }
         // Stable: the tree links that readers rely on stay where they are.
         current.sort_by_key(|&(_, standing)| standing);
-        let count = |of| current.iter().filter(|&&(_, standing)| standing == of).count();
-        let shape = Shape { tree: count(Standing::Tree), diverse: count(Standing::Diverse) };
+        let count = |of| {
+            current
+                .iter()
+                .filter(|&&(_, standing)| standing == of)
+                .count()
+        };
+        let shape = Shape {
+            tree: count(Standing::Tree),
+            diverse: count(Standing::Diverse),
+        };
         writes.push(level, target, shape, current.iter().map(|&(row, _)| row));
     }
 
@@ -380,21 +473,41 @@ impl<S: Space> Batch<'_, S> {
     ) {
         current.clear();
         if let Some((_, list)) = plan.get(level, target) {
-            let parent = if level == 0 { parents.of[&target] } else { EMPTY };
-            let standing = if level == 0 { Standing::Diverse } else { Standing::Open };
+            let parent = if level == 0 {
+                parents.of[&target]
+            } else {
+                EMPTY
+            };
+            let standing = if level == 0 {
+                Standing::Diverse
+            } else {
+                Standing::Open
+            };
             if parent != EMPTY {
                 current.push((parent, Standing::Tree));
             }
-            let others = list.iter().map(|&key| row_of(key)).filter(|&row| row != parent);
+            let others = list
+                .iter()
+                .map(|&key| row_of(key))
+                .filter(|&row| row != parent);
             current.extend(others.map(|row| (row, standing)));
         } else {
             let links = &self.graph.links;
-            let shape = if level == 0 { links.shape(target) } else { Shape::default() };
-            current.extend(links.rows(level, target).enumerate().map(|(i, row)| match i {
-                i if i < shape.tree => (row, Standing::Tree),
-                i if i < shape.tree + shape.diverse => (row, Standing::Diverse),
-                _ => (row, Standing::Open),
-            }));
+            let shape = if level == 0 {
+                links.shape(target)
+            } else {
+                Shape::default()
+            };
+            current.extend(
+                links
+                    .rows(level, target)
+                    .enumerate()
+                    .map(|(i, row)| match i {
+                        i if i < shape.tree => (row, Standing::Tree),
+                        i if i < shape.tree + shape.diverse => (row, Standing::Diverse),
+                        _ => (row, Standing::Open),
+                    }),
+            );
         }
     }
 
@@ -416,10 +529,18 @@ impl<S: Space> Batch<'_, S> {
         candidates.extend(current.iter().map(|&(row, standing)| {
             let known = edges.iter().find(|edge| edge.source == row);
             let score = known.map_or_else(|| scorer.score(row), |edge| edge.score);
-            Candidate { key: key(score, row), standing }
+            Candidate {
+                key: key(score, row),
+                standing,
+            }
         }));
         candidates.sort_unstable_by_key(|c| std::cmp::Reverse(c.key));
-        choose_diverse(self.space, candidates, self.graph.params.links_max(level), kept);
+        choose_diverse(
+            self.space,
+            candidates,
+            self.graph.params.links_max(level),
+            kept,
+        );
         // Tree links stay in their order, in front.
         current.retain(|&(_, standing)| standing == Standing::Tree);
         let chosen = kept.iter().filter(|c| c.standing != Standing::Tree);
@@ -434,7 +555,11 @@ impl<S: Space> Batch<'_, S> {
         for new in [true, false] {
             self.workers.run(self.states.len(), &|i, _| {
                 let state = lock(&self.states[i]);
-                for (at, list) in state.writes.iter().filter(|(at, _)| (at.row >= first) == new) {
+                for (at, list) in state
+                    .writes
+                    .iter()
+                    .filter(|(at, _)| (at.row >= first) == new)
+                {
                     links.write(at.level, at.row, at.note, list);
                 }
             });
@@ -445,8 +570,13 @@ impl<S: Space> Batch<'_, S> {
     /// The entry point is the first row of the highest level.
     fn raise_entry(&self) {
         let top = self.graph.entry().map(|(_, level)| level);
-        let highest = self.rows.iter().map(|&row| (self.graph.links.level_of(row), row));
-        let Some((level, row)) = highest.max_by_key(|&(level, row)| (level, !row)) else { return };
+        let highest = self
+            .rows
+            .iter()
+            .map(|&row| (self.graph.links.level_of(row), row));
+        let Some((level, row)) = highest.max_by_key(|&(level, row)| (level, !row)) else {
+            return;
+        };
         if top.is_none_or(|top| level > top) {
             let word = ((level as u64) << 32) | u64::from(row);
             assert!(word != NO_ENTRY, "levels are at most 64");
@@ -487,7 +617,11 @@ impl<'a> Meeting<'a> {
             }
         }
         shared.sort_unstable();
-        Self { rows: batch.rows, shared, upper }
+        Self {
+            rows: batch.rows,
+            shared,
+            upper,
+        }
     }
 
     /// The rows that `row` is compared with on `level`, into `mates`.
@@ -500,9 +634,11 @@ impl<'a> Meeting<'a> {
         } else {
             for near in nearest(list) {
                 let at = self.shared.partition_point(|&pair| pair < (near, row));
-                let window = at.saturating_sub(MEET_WINDOW)
-                    ..self.shared.len().min(at + MEET_WINDOW + 1);
-                let group = self.shared[window].iter().filter(|&&(other, _)| other == near);
+                let window =
+                    at.saturating_sub(MEET_WINDOW)..self.shared.len().min(at + MEET_WINDOW + 1);
+                let group = self.shared[window]
+                    .iter()
+                    .filter(|&&(other, _)| other == near);
                 mates.extend(group.map(|&(_, mate)| mate));
             }
             mates.sort_unstable();
@@ -515,7 +651,10 @@ impl<'a> Meeting<'a> {
 /// The neighbours by which rows are brought together; rows that found none share [`EMPTY`].
 fn nearest(list: &[Key]) -> impl Iterator<Item = Row> + '_ {
     let none = list.is_empty().then_some(EMPTY);
-    list.iter().take(MEET_NEAREST).map(|&key| row_of(key)).chain(none)
+    list.iter()
+        .take(MEET_NEAREST)
+        .map(|&key| row_of(key))
+        .chain(none)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -14,7 +14,11 @@ const SIGN: u32 = 1 << 31;
 #[inline]
 pub(super) fn key(score: f32, row: Row) -> Key {
     // NaN ranks below every number, as in `Scored::best_first`.
-    let score = if score.is_nan() { f32::NEG_INFINITY } else { score };
+    let score = if score.is_nan() {
+        f32::NEG_INFINITY
+    } else {
+        score
+    };
     let bits = score.to_bits();
     let ordered = if bits & SIGN == 0 { bits | SIGN } else { !bits };
     (u64::from(ordered) << 32) | u64::from(!row)
@@ -29,11 +33,18 @@ pub(super) fn row_of(key: Key) -> Row {
 #[inline]
 pub(super) fn score_of(key: Key) -> f32 {
     let ordered = (key >> 32) as u32;
-    f32::from_bits(if ordered & SIGN == 0 { !ordered } else { ordered & !SIGN })
+    f32::from_bits(if ordered & SIGN == 0 {
+        !ordered
+    } else {
+        ordered & !SIGN
+    })
 }
 
 pub(super) fn scored(key: Key) -> Scored {
-    Scored { row: row_of(key), score: score_of(key) }
+    Scored {
+        row: row_of(key),
+        score: score_of(key),
+    }
 }
 
 #[cfg(test)]

@@ -55,7 +55,10 @@ mod tests {
             for (i, count) in above.iter().enumerate() {
                 let expected = f64::from(rows) / (m as f64).powi(i as i32 + 1);
                 // Five standard deviations of a binomial count.
-                assert!((count - expected).abs() < 5.0 * expected.sqrt() + 1.0, "m {m}: {above:?}");
+                assert!(
+                    (count - expected).abs() < 5.0 * expected.sqrt() + 1.0,
+                    "m {m}: {above:?}"
+                );
             }
         }
     }

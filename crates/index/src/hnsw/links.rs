@@ -40,9 +40,15 @@ impl Shape {
     const BITS: u32 = 10;
     const MASK: u32 = (1 << Self::BITS) - 1;
 
-    #[expect(clippy::cast_possible_truncation, reason = "both are at most 2 * M_MAX, ten bits")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "both are at most 2 * M_MAX, ten bits"
+    )]
     fn pack(self) -> u32 {
-        debug_assert!(self.tree.max(self.diverse) <= Self::MASK as usize, "fits ten bits");
+        debug_assert!(
+            self.tree.max(self.diverse) <= Self::MASK as usize,
+            "fits ten bits"
+        );
         self.tree as u32 | ((self.diverse as u32) << Self::BITS)
     }
 
@@ -100,7 +106,10 @@ impl Links {
 
     /// Makes the pages of `rows`; must come before the first write to any of them.
     pub(super) fn reserve(&self, rows: std::ops::Range<Row>) {
-        assert!(rows.end <= self.rows_max, "rows beyond the capacity given to Hnsw::new");
+        assert!(
+            rows.end <= self.rows_max,
+            "rows beyond the capacity given to Hnsw::new"
+        );
         let first = rows.start as usize / PAGE_ROWS;
         let last = (rows.end as usize).div_ceil(PAGE_ROWS);
         for page in first..last {
@@ -135,10 +144,14 @@ impl Links {
     #[inline]
     pub(super) fn slots(&self, level: usize, row: Row) -> &[AtomicU32] {
         let (page, at) = (row as usize / PAGE_ROWS, row as usize % PAGE_ROWS);
-        let Some(page) = self.pages.get(page).and_then(OnceLock::get) else { return &[] };
+        let Some(page) = self.pages.get(page).and_then(OnceLock::get) else {
+            return &[];
+        };
         if level == 0 {
             let start = page.base_start + at * self.stride;
-            page.base.get(start..start + 2 * self.params.m).unwrap_or(&[])
+            page.base
+                .get(start..start + 2 * self.params.m)
+                .unwrap_or(&[])
         } else {
             self.upper_slots(page, level, row).unwrap_or(&[])
         }
@@ -201,14 +214,26 @@ mod tests {
 
     #[test]
     fn lists_of_all_rows_and_levels_are_disjoint_and_start_at_a_cache_line() {
-        let params = Params { m: 3, ef_construct: 10, seed: 5 };
+        let params = Params {
+            m: 3,
+            ef_construct: 10,
+            seed: 5,
+        };
         let links = Links::new(params, 5000);
         links.reserve(0..5000);
         let places = |row| (0..=links.level_of(row)).map(move |level| (level, row));
         for (level, row) in (0..5000).flat_map(places) {
             let n = params.links_max(level) as u32;
             let list: Vec<Row> = (0..n).map(|i| row * 100 + level as u32 * 10 + i).collect();
-            links.write(level, row, Shape { tree: 1, diverse: 2 }, &list);
+            links.write(
+                level,
+                row,
+                Shape {
+                    tree: 1,
+                    diverse: 2,
+                },
+                &list,
+            );
         }
         for (level, row) in (0..5000).flat_map(places) {
             let n = params.links_max(level) as u32;
@@ -218,13 +243,30 @@ mod tests {
                 assert_eq!(links.slots(0, row).as_ptr().addr() % 64, 0);
             }
         }
-        assert_eq!(links.shape(4999), Shape { tree: 1, diverse: 2 });
-        assert_eq!(links.slots(0, 5000).len(), 0, "past the capacity there are no slots");
+        assert_eq!(
+            links.shape(4999),
+            Shape {
+                tree: 1,
+                diverse: 2
+            }
+        );
+        assert_eq!(
+            links.slots(0, 5000).len(),
+            0,
+            "past the capacity there are no slots"
+        );
     }
 
     #[test]
     fn a_shorter_list_hides_the_longer_one_it_replaces() {
-        let links = Links::new(Params { m: 4, ef_construct: 10, seed: 0 }, 10);
+        let links = Links::new(
+            Params {
+                m: 4,
+                ef_construct: 10,
+                seed: 0,
+            },
+            10,
+        );
         links.reserve(0..10);
         links.write(0, 3, Shape::default(), &[1, 2, 4, 5, 6]);
         links.write(0, 3, Shape::default(), &[9, 2]);

@@ -15,15 +15,15 @@
 pub mod params;
 pub mod space;
 
+mod batch;
+mod filtered;
+mod insert;
 mod key;
 mod levels;
 mod links;
 mod scratch;
 mod search;
-mod filtered;
 mod select;
-mod batch;
-mod insert;
 #[cfg(test)]
 mod tests;
 

@@ -25,7 +25,11 @@ const EF_CONSTRUCT_MAX: usize = 65_536;
 
 impl Default for Params {
     fn default() -> Self {
-        Self { m: 16, ef_construct: 100, seed: 0 }
+        Self {
+            m: 16,
+            ef_construct: 100,
+            seed: 0,
+        }
     }
 }
 
@@ -34,7 +38,11 @@ impl Params {
     #[must_use]
     pub fn clamped(self) -> Self {
         let m = self.m.clamp(M_MIN, M_MAX);
-        Self { m, ef_construct: self.ef_construct.clamp(m, EF_CONSTRUCT_MAX), ..self }
+        Self {
+            m,
+            ef_construct: self.ef_construct.clamp(m, EF_CONSTRUCT_MAX),
+            ..self
+        }
     }
 
     /// Most links of a row on `level`.

@@ -65,7 +65,10 @@ pub(super) struct Visited {
 impl Default for Visited {
     fn default() -> Self {
         // Fresh words carry epoch 0, so the first epoch in use is 1.
-        Self { words: Vec::new(), epoch: 1 }
+        Self {
+            words: Vec::new(),
+            epoch: 1,
+        }
     }
 }
 
@@ -88,7 +91,11 @@ impl Visited {
         let stamp = u64::from(self.epoch) << 32;
         let bit = 1_u64 << (row % 32);
         let word = self.words[at];
-        let word = if word >> 32 == u64::from(self.epoch) { word } else { stamp };
+        let word = if word >> 32 == u64::from(self.epoch) {
+            word
+        } else {
+            stamp
+        };
         self.words[at] = word | bit;
         word & bit == 0
     }
@@ -103,7 +110,9 @@ impl Visited {
     #[cold]
     fn grow(&mut self, at: usize) {
         // By half, so that a growing segment does not resize at each new row.
-        let len = (at + 1).max(self.words.len() + self.words.len() / 2).max(128);
+        let len = (at + 1)
+            .max(self.words.len() + self.words.len() / 2)
+            .max(128);
         self.words.resize(len, 0);
     }
 }
@@ -124,7 +133,11 @@ impl Best {
     /// The key that a newcomer has to beat; 0, the worst of all, while there is room.
     #[inline]
     pub(super) fn bar(&self) -> Key {
-        if self.keys.len() < self.ef { 0 } else { self.keys.last().copied().unwrap_or(0) }
+        if self.keys.len() < self.ef {
+            0
+        } else {
+            self.keys.last().copied().unwrap_or(0)
+        }
     }
 
     pub(super) fn is_full(&self) -> bool {

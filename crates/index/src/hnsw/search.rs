@@ -47,7 +47,9 @@ impl Hnsw {
     ) -> Vec<Scored> {
         scratch.stats = SearchStats::default();
         scratch.begin(ef);
-        let Some((entry, top)) = self.entry() else { return Vec::new() };
+        let Some((entry, top)) = self.entry() else {
+            return Vec::new();
+        };
         let entry = descend(&self.links, scorer, entry, top, 0, &mut scratch.stats);
         if ef > 0 {
             // The closure never asks to stop, so there is no other outcome.
@@ -100,7 +102,14 @@ pub(super) fn walk<S: Scorer>(
     stop: &impl Fn() -> bool,
     scratch: &mut Scratch,
 ) -> Result<(), Stopped> {
-    let Scratch { visited, frontier, best, fresh, stats, .. } = scratch;
+    let Scratch {
+        visited,
+        frontier,
+        best,
+        fresh,
+        stats,
+        ..
+    } = scratch;
     visited.insert(entry);
     fresh.clear();
     fresh.push(entry);
@@ -118,7 +127,9 @@ pub(super) fn walk<S: Scorer>(
                 }
             }
         }
-        let Some(next) = frontier.pop() else { return Ok(()) };
+        let Some(next) = frontier.pop() else {
+            return Ok(());
+        };
         if next < best.bar() {
             return Ok(());
         }

@@ -41,8 +41,14 @@ pub(super) fn choose_diverse<S: Space>(
     kept: &mut Vec<Candidate>,
 ) {
     kept.clear();
-    debug_assert!(candidates.is_sorted_by(|a, b| a.key > b.key), "best first, no row twice");
-    let mut trees_ahead = candidates.iter().filter(|c| c.standing == Standing::Tree).count();
+    debug_assert!(
+        candidates.is_sorted_by(|a, b| a.key > b.key),
+        "best first, no row twice"
+    );
+    let mut trees_ahead = candidates
+        .iter()
+        .filter(|c| c.standing == Standing::Tree)
+        .count();
     let mut equal = 0;
     let mut last = None;
     for candidate in candidates {

@@ -8,7 +8,14 @@ use crate::hnsw::Scratch;
 #[test]
 fn searches_during_the_build_find_indexed_rows_and_no_others() {
     let points = Points::clustered(12_000, 16, 60, 0.3, 11);
-    let graph = Hnsw::new(Params { m: 8, ef_construct: 40, seed: 6 }, points.len());
+    let graph = Hnsw::new(
+        Params {
+            m: 8,
+            ef_construct: 40,
+            seed: 6,
+        },
+        points.len(),
+    );
     let done = AtomicBool::new(false);
     let (mut asked, mut found_self) = (0, 0);
     std::thread::scope(|scope| {
@@ -27,7 +34,10 @@ fn searches_during_the_build_find_indexed_rows_and_no_others() {
     });
     assert!(asked > 100, "the readers searched during the build");
     // A walk may miss its own row now and then, as on a finished graph; not more often.
-    assert!(found_self * 1000 >= asked * 995, "{found_self} of {asked} rows found themselves");
+    assert!(
+        found_self * 1000 >= asked * 995,
+        "{found_self} of {asked} rows found themselves"
+    );
 }
 
 /// Searches for rows of the graph by their own vectors; how many, and how many found themselves.
@@ -44,8 +54,14 @@ fn read_until(done: &AtomicBool, graph: &Hnsw, points: &Points, seed: u64) -> (u
         let scorer = points.scorer_of(row);
         let below = |other: Row| other < indexed;
         let found = graph.search(&scorer, 48, &below, &mut scratch);
-        assert!(found.iter().all(|s| s.row < indexed), "rows past indexed_len were returned");
-        assert!(found.is_sorted_by(|a, b| a.best_first(b).is_lt()), "best first, no row twice");
+        assert!(
+            found.iter().all(|s| s.row < indexed),
+            "rows past indexed_len were returned"
+        );
+        assert!(
+            found.is_sorted_by(|a, b| a.best_first(b).is_lt()),
+            "best first, no row twice"
+        );
         let all = 48.min(indexed as usize);
         assert_eq!(found.len(), all, "fewer rows than there are");
         asked += 1;

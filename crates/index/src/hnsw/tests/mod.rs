@@ -33,20 +33,28 @@ impl Points {
         &self.values[row as usize * self.dim..][..self.dim]
     }
 
-    /// `n` rows around `clusters` random centres; the same seed gives the same rows.
+    /// `n` rows around `clusters` random centres; the same seed gives the same rows. Later
+    /// coordinates vary less, as in the principal axes of real embeddings.
     fn clustered(n: usize, dim: usize, clusters: usize, spread: f32, seed: u64) -> Self {
         let mut random = Random(seed);
-        let centres: Vec<f32> = (0..clusters * dim).map(|_| random.bell()).collect();
+        let scale = |i: usize| 1.0 / (1.0 + (i % dim) as f32 / 8.0);
+        let centres: Vec<f32> = (0..clusters * dim)
+            .map(|i| scale(i) * random.bell())
+            .collect();
         let mut values = Vec::with_capacity(n * dim);
         for _ in 0..n {
             let centre = random.below(clusters) * dim;
-            values.extend(centres[centre..centre + dim].iter().map(|c| c + spread * random.bell()));
+            let around = centres[centre..centre + dim].iter().enumerate();
+            values.extend(around.map(|(i, c)| c + spread * scale(i) * random.bell()));
         }
         Self { dim, values }
     }
 
     fn query<'a>(&'a self, vector: &'a [f32]) -> Query<'a> {
-        Query { points: self, vector }
+        Query {
+            points: self,
+            vector,
+        }
     }
 
     /// The best `k` of the rows that `keep` names, by looking at all.
@@ -54,7 +62,10 @@ impl Points {
         let query = self.query(vector);
         let mut all: Vec<Scored> = (0..self.len())
             .filter(|&row| keep(row))
-            .map(|row| Scored { row, score: query.score(row) })
+            .map(|row| Scored {
+                row,
+                score: query.score(row),
+            })
             .collect();
         all.sort_by(Scored::best_first);
         all.truncate(k);
@@ -73,7 +84,10 @@ impl Space for Points {
     type RowScorer<'a> = Query<'a>;
 
     fn scorer_of(&self, row: Row) -> Query<'_> {
-        Query { points: self, vector: self.row(row) }
+        Query {
+            points: self,
+            vector: self.row(row),
+        }
     }
 
     fn pair(&self, a: Row, b: Row) -> f32 {
@@ -136,7 +150,9 @@ impl Workers for Threads {
 fn insert_all(graph: &Hnsw, points: &Points, end: Row, workers: &dyn Workers) {
     while graph.indexed_len() < end {
         let next = graph.indexed_len() + graph.next_batch_len(end - graph.indexed_len());
-        graph.insert_batch(points, next, &|_| false, workers, &|| false).unwrap();
+        graph
+            .insert_batch(points, next, &|_| false, workers, &|| false)
+            .unwrap();
     }
 }
 
@@ -148,11 +164,15 @@ fn built(points: &Points, params: Params) -> Hnsw {
 
 /// One number for all links of `0..rows` and the entry point.
 fn fingerprint(graph: &Hnsw, rows: Row) -> u64 {
-    let mut hash = mix(graph.entry().map_or(0, |(row, level)| u64::from(row) << 8 | level as u64));
+    let mut hash = mix(graph
+        .entry()
+        .map_or(0, |(row, level)| u64::from(row) << 8 | level as u64));
     for row in 0..rows {
         for level in 0..=graph.level_of(row) {
             hash = mix(hash ^ (u64::from(row) << 8 | level as u64));
-            hash = graph.links(level, row).fold(hash, |hash, to| mix(hash ^ u64::from(to)));
+            hash = graph
+                .links(level, row)
+                .fold(hash, |hash, to| mix(hash ^ u64::from(to)));
         }
     }
     hash
@@ -166,14 +186,27 @@ fn assert_sound(graph: &Hnsw, inserted: &HashSet<Row>, end: Row) {
     for row in 0..end {
         for level in 0..=graph.level_of(row) {
             let list: Vec<Row> = graph.links(level, row).collect();
-            assert!(list.is_empty() || inserted.contains(&row), "{row} was skipped, has links");
-            assert!(list.len() <= params.links_max(level), "{row}: {} links", list.len());
+            assert!(
+                list.is_empty() || inserted.contains(&row),
+                "{row} was skipped, has links"
+            );
+            assert!(
+                list.len() <= params.links_max(level),
+                "{row}: {} links",
+                list.len()
+            );
             let distinct: HashSet<Row> = list.iter().copied().collect();
             assert_eq!(distinct.len(), list.len(), "{row} links twice to one row");
             assert!(!distinct.contains(&row), "{row} links to itself");
             for to in list {
-                assert!(inserted.contains(&to), "{row} links to {to}, which was not inserted");
-                assert!(graph.level_of(to) >= level, "{row} links to {to} on level {level}");
+                assert!(
+                    inserted.contains(&to),
+                    "{row} links to {to}, which was not inserted"
+                );
+                assert!(
+                    graph.level_of(to) >= level,
+                    "{row} links to {to} on level {level}"
+                );
             }
         }
     }
@@ -181,8 +214,15 @@ fn assert_sound(graph: &Hnsw, inserted: &HashSet<Row>, end: Row) {
         assert!(inserted.is_empty());
         return;
     };
-    assert_eq!(Some(level), inserted.iter().map(|&row| graph.level_of(row)).max());
-    assert_eq!(&reached_from(graph, entry), inserted, "level 0 is connected from the entry point");
+    assert_eq!(
+        Some(level),
+        inserted.iter().map(|&row| graph.level_of(row)).max()
+    );
+    assert_eq!(
+        &reached_from(graph, entry),
+        inserted,
+        "level 0 is connected from the entry point"
+    );
 }
 
 /// Rows that links of level 0 lead to.
@@ -197,6 +237,9 @@ fn reached_from(graph: &Hnsw, entry: Row) -> HashSet<Row> {
 
 /// Share of the true rows that were found.
 fn recall(found: &[Scored], truth: &[Scored]) -> f64 {
-    let hits = truth.iter().filter(|t| found.iter().any(|f| f.row == t.row)).count();
+    let hits = truth
+        .iter()
+        .filter(|t| found.iter().any(|f| f.row == t.row))
+        .count();
     hits as f64 / truth.len().max(1) as f64
 }
