@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use flatwater_segment::dir::DirError;
+
 /// An error of the engine. [`EngineError::kind`] groups them for callers that map codes.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -64,6 +66,17 @@ pub enum EngineError {
         /// How much was asked for.
         needed_bytes: u64,
     },
+    /// Another process has the storage open.
+    #[error("{path} is in use by another process{}; stop it or choose another storage path", match .holder_pid {
+        Some(pid) => format!(" (pid {pid})"),
+        None => String::new(),
+    })]
+    Locked {
+        /// The directory.
+        path: PathBuf,
+        /// The process that holds it, if it is known.
+        holder_pid: Option<u32>,
+    },
     /// A failed fsync or a panic stopped writes; reads go on; restart to recover.
     #[error("writes are refused since an earlier failure: {0}; restart to recover from the log")]
     Poisoned(String),
@@ -108,9 +121,36 @@ impl EngineError {
             Self::Timeout { .. } => ErrorKind::Timeout,
             Self::DiskFull { .. } => ErrorKind::DiskFull,
             Self::Stopping => ErrorKind::Unavailable,
-            Self::Corrupt { .. } | Self::Io { .. } | Self::Poisoned(_) | Self::Bug(_) => {
-                ErrorKind::Internal
-            }
+            Self::Corrupt { .. }
+            | Self::Io { .. }
+            | Self::Locked { .. }
+            | Self::Poisoned(_)
+            | Self::Bug(_) => ErrorKind::Internal,
+        }
+    }
+}
+
+impl From<DirError> for EngineError {
+    fn from(error: DirError) -> Self {
+        match error {
+            DirError::Io {
+                operation,
+                path,
+                source,
+            } => Self::Io {
+                operation,
+                path,
+                source,
+            },
+            DirError::DiskFull { path, needed_bytes } => Self::DiskFull { path, needed_bytes },
+            DirError::Locked { path, holder_pid } => Self::Locked { path, holder_pid },
+            DirError::Damaged { path, damage } => Self::Corrupt {
+                file: path.display().to_string(),
+                offset: damage.offset,
+                detail: damage.to_string(),
+            },
+            // Names from outside are checked before they become names of files.
+            other => Self::Bug(other.to_string()),
         }
     }
 }

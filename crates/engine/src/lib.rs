@@ -8,3 +8,4 @@ pub mod config;
 pub mod engine;
 pub mod error;
 pub mod query;
+pub mod wal;
