@@ -40,7 +40,7 @@ pub struct WalOptions {
     /// records up to here may be missing, and those that are there are not visited.
     pub floor: SeqNo,
     /// The highest operation that any checkpoint holds, so the highest that is known to have been synced; 0
-    /// when none. At least `floor`.
+    /// when none. At least `floor`; more only where the log still holds the records between.
     pub synced: SeqNo,
 }
 

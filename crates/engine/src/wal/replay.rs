@@ -17,7 +17,7 @@ use super::record::{
     self, BODY_BYTES_MAX, FILE_HEADER_BYTES, FileHeader, RECORD_HEADER_BYTES, RecordHeader,
 };
 use super::sync::LogFile;
-use super::{WalOptions, file_name, generation_of};
+use super::{WalOptions, generation_of};
 use crate::error::{EngineError, Result};
 
 /// Bytes read at a time; a larger record is read as a whole.
@@ -96,20 +96,21 @@ pub(super) fn replay(
     };
     walk.read_all()?;
     let (due, visited, broken) = (walk.due, walk.visited, walk.broken);
-    let next_seq = due.unwrap_or(options.synced + 1);
+    let next_seq = due.unwrap_or(options.floor + 1);
     let mut cut = None;
     if let Some(broken) = broken {
-        let lost = due.unwrap_or(options.floor + 1);
-        refuse_if_synced(dir, &files, &broken, lost, options.synced)?;
+        refuse_if_synced(dir, &files, &broken, next_seq, options.synced)?;
         cut = Some(cut_off(dir, &mut files, broken)?);
-    } else if let (Some(last), true) = (files.last(), next_seq <= options.synced) {
-        let detail = format!(
-            "the log ends before {next_seq}, checkpoints hold up to {}",
-            options.synced
-        );
+    } else if next_seq <= options.synced {
+        let synced = options.synced;
+        let detail = format!("the log ends before {next_seq}, checkpoints hold up to {synced}");
+        let (file, offset) = match files.last() {
+            Some(last) => (last.path(dir), last.len),
+            None => (dir.path().display().to_string(), 0),
+        };
         return Err(EngineError::Corrupt {
-            file: last.path(dir),
-            offset: last.len,
+            file,
+            offset,
             detail,
         });
     }

@@ -109,10 +109,17 @@ fn only_records_past_the_floor_are_visited() {
 #[test]
 fn a_new_log_goes_on_from_what_checkpoints_hold() {
     let disk = TestDisk::default();
-    let options = WalOptions {
+    // Where one segment's checkpoint still needs records, a log without them is not new.
+    let missing = WalOptions {
         floor: 70,
         synced: 75,
         ..OPTIONS
+    };
+    let refused = open_with(disk.dir(), missing);
+    assert!(matches!(refused, Err(EngineError::Corrupt { .. })));
+    let options = WalOptions {
+        floor: 75,
+        ..missing
     };
     let (mut wal, ..) = open_with(disk.dir(), options).unwrap();
     append(&mut wal, 76..=77);
