@@ -28,3 +28,6 @@ pub use array::{ChunkArray, ChunkWriter};
 pub use blob::{BLOB_BYTES_MAX, BlobAddr, BlobLog, BlobPos, BlobWriter};
 pub use schedule::CHUNK_BYTES_MIN;
 pub use stamps::{Cell, HeadPages, Pages, StampPages};
+
+#[cfg(test)]
+mod tests;

@@ -455,13 +455,9 @@ mod tests {
     /// Copies bytes into a region that the test alone uses.
     fn store(region: &dyn Region, at: usize, bytes: &[u8]) {
         assert!(at + bytes.len() <= region.len() as usize);
+        let (target, source) = (region.as_ptr().wrapping_add(at), bytes.as_ptr());
         // SAFETY: the range lies inside the region, and no other reference to it exists.
-        unsafe {
-            region
-                .as_ptr()
-                .add(at)
-                .copy_from_nonoverlapping(bytes.as_ptr(), bytes.len())
-        };
+        unsafe { target.copy_from_nonoverlapping(source, bytes.len()) };
     }
 
     #[test]

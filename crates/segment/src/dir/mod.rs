@@ -15,6 +15,7 @@
 //! A name is one path component, see [`check_name`].
 
 mod fs;
+mod mem;
 
 use std::fmt::Debug;
 use std::io;
@@ -25,6 +26,7 @@ use std::sync::Arc;
 use crate::file::Damage;
 
 pub use fs::FsDirectory;
+pub use mem::MemDirectory;
 
 /// Name of the lock file; not a name for others.
 pub const LOCK_NAME: &str = "LOCK";
