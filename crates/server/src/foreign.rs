@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 
 /// A file that only Qdrant writes, if there is one under `storage`: the state of its consensus, or
-/// the segments of a shard.
+/// the segments of a shard, whose folder has a bare number for a name there (`collections/c/0`; ours
+/// never has).
 pub(crate) fn qdrant_file(storage: &Path) -> Option<PathBuf> {
     let raft_state = storage.join("raft_state.json");
     if raft_state.exists() {
@@ -15,8 +16,15 @@ pub(crate) fn qdrant_file(storage: &Path) -> Option<PathBuf> {
         .iter()
         .flat_map(|collection| folders(collection));
     shards
+        .filter(|shard| is_number(shard))
         .map(|shard| shard.join("segments"))
         .find(|segments| segments.is_dir())
+}
+
+/// Whether the last part of the path is a number.
+fn is_number(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    name.is_some_and(|name| !name.is_empty() && name.bytes().all(|b| b.is_ascii_digit()))
 }
 
 /// Folders inside `path`; none if it cannot be read.
@@ -42,6 +50,7 @@ mod tests {
         assert_eq!(qdrant_file(&at("missing")), None);
         assert_eq!(qdrant_file(folder.path()), None);
         std::fs::create_dir_all(at("collections/c/0")).unwrap();
+        std::fs::create_dir_all(at("collections/c/shard0/segments")).unwrap();
         assert_eq!(qdrant_file(folder.path()), None);
         std::fs::create_dir_all(at("collections/c/0/segments")).unwrap();
         assert_eq!(

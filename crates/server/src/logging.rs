@@ -2,13 +2,23 @@
 
 use std::io::IsTerminal;
 
-use tracing_subscriber::filter::Targets;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 /// Reads `log_level`: a level, or a list like `info,flatwater_engine=debug`.
 pub(crate) fn parse_level(text: &str) -> Option<Targets> {
-    text.parse().ok()
+    // The parser takes a lone word for a target whose every event is wanted; a misspelt level would
+    // then silence all others.
+    let ends_in_level = |part: &str| {
+        part.rsplit('=')
+            .next()
+            .is_some_and(|level| level.trim().parse::<LevelFilter>().is_ok())
+    };
+    text.split(',')
+        .all(ends_in_level)
+        .then(|| text.parse().ok())
+        .flatten()
 }
 
 /// Starts logging. Panics are logged like errors from then on.

@@ -127,10 +127,10 @@ pub fn encode_info(info: &CollectionInfo) -> Vec<u8> {
         "payload_schema": payload_schema,
         "update_queue": { "length": info.update_queue_length },
     });
-    if let (Some(metadata), Some(config)) = (&config.metadata, shown.get_mut("config")) {
-        if let Some(config) = config.as_object_mut() {
-            config.insert("metadata".to_owned(), Value::Object(metadata.clone()));
-        }
+    if let Some(metadata) = &config.metadata
+        && let Some(config) = shown.get_mut("config").and_then(Value::as_object_mut)
+    {
+        config.insert("metadata".to_owned(), Value::Object(metadata.clone()));
     }
     if let (Some(reason), Some(shown)) = (&info.grey_reason, shown.as_object_mut()) {
         shown.insert("warnings".to_owned(), json!([{ "message": reason }]));

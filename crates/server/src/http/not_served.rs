@@ -10,7 +10,7 @@ use super::reply;
 
 /// Endpoints of Qdrant's that are not served yet: methods, and the path with `*` for a name. A `**`
 /// at the end stands for anything below.
-const ENDPOINTS: [(&str, &str); 38] = [
+const ENDPOINTS: [(&str, &str); 39] = [
     ("GET", "/metrics"),
     ("GET", "/telemetry"),
     ("GET DELETE", "/issues"),
@@ -49,6 +49,7 @@ const ENDPOINTS: [(&str, &str); 38] = [
     ("POST", "/collections/*/points/recommend"),
     ("POST", "/collections/*/points/recommend/**"),
     ("POST", "/collections/*/points/discover"),
+    ("POST", "/collections/*/points/discover/**"),
 ];
 
 /// Answers a request that no handler took.
@@ -69,10 +70,7 @@ fn find(method: &str, path: &str) -> Option<&'static str> {
     let found = ENDPOINTS.into_iter().find(|(methods, pattern)| {
         methods.split(' ').any(|known| known == method) && matches(pattern, path)
     });
-    found.map(|(_, pattern)| pattern).or_else(|| {
-        (path.starts_with("/collections/") && path.ends_with("/points/discover/batch"))
-            .then_some("/collections/*/points/discover/batch")
-    })
+    found.map(|(_, pattern)| pattern)
 }
 
 fn matches(pattern: &str, path: &str) -> bool {

@@ -60,10 +60,6 @@ pub(super) fn text(code: StatusCode, text: &'static str) -> Response {
 }
 
 /// A handler panicked: the hook has logged where, the process lives on.
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "the signature that the layer calls"
-)]
 pub(super) fn panicked(_panic: Box<dyn Any + Send>) -> Response {
     refused(
         Duration::ZERO,

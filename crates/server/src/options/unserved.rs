@@ -10,7 +10,7 @@ pub(super) enum Consequence {
 }
 
 /// Keys and whole sections (those that end with a dot).
-const KEYS: [(&str, Consequence); 38] = [
+const KEYS: [(&str, Consequence); 40] = [
     ("service.api_key", Consequence::Stop),
     ("service.alt_api_key", Consequence::Stop),
     ("service.read_only_api_key", Consequence::Stop),
@@ -49,10 +49,9 @@ const KEYS: [(&str, Consequence); 38] = [
     ("logger.", Consequence::Warn),
     ("audit.", Consequence::Warn),
     ("gpu.", Consequence::Warn),
+    ("inference.", Consequence::Warn),
+    ("feature_flags.", Consequence::Warn),
 ];
-
-/// Sections of features that have no keys of their own here.
-const SECTIONS: [&str; 2] = ["inference.", "feature_flags."];
 
 /// What setting `key` does; `None` if Qdrant does not know the key either.
 pub(super) fn consequence(key: &str) -> Option<Consequence> {
@@ -63,9 +62,6 @@ pub(super) fn consequence(key: &str) -> Option<Consequence> {
             key == known
         }
     };
-    if SECTIONS.into_iter().any(matches) {
-        return Some(Consequence::Warn);
-    }
     KEYS.into_iter()
         .find_map(|(known, consequence)| matches(known).then_some(consequence))
 }
