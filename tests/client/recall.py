@@ -45,6 +45,14 @@ def hits(found, truth, acknowledged):
     return len(set(old) & set(due.tolist())), len(due)
 
 
+def assert_same_ranking(found, truth, scores):
+    """`found` is the exact ranking `truth`; rows may change places only where their scores (by row)
+    are too close for 32-bit floats to tell apart."""
+    assert len(found) == len(truth) == len(set(found)), (found, truth)
+    for at, (one, other) in enumerate(zip(found, truth)):
+        assert abs(scores[one] - scores[other]) <= 1e-6 * max(1, abs(scores[other])), (at, found, truth)
+
+
 def measure(client, collection, rows, queries, loader=None, **parameters):
     """Recall@10 of these queries over the acknowledged rows; checks every answer for doubles."""
     right = due = 0

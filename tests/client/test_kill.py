@@ -102,12 +102,8 @@ def test_a_deleted_point_stays_deleted_through_every_restart(new_server, words):
     server = new_server().start()
     client = server.client()
     writers.create(client, COLLECTION, **SETTINGS)
-    points = [
-        {"id": i, "vector": writers.vectors_of(words.rows, i, 0), "payload": {"version": 0}}
-        for i in range(600)
-    ]
+    writers.bulk(client, COLLECTION, range(600), words.rows)
     path = f"/collections/{COLLECTION}/points"
-    server.call("PUT", f"{path}?wait=true", {"points": points}).result
     server.wait_until_idle(COLLECTION, within=60)
     gone = list(range(0, 600, 3))
     server.call("POST", f"{path}/delete?wait=false", {"points": gone}).result
@@ -118,7 +114,7 @@ def test_a_deleted_point_stays_deleted_through_every_restart(new_server, words):
             i for i in range(600) if i % 3
         ]
         for i in gone[::40]:
-            query = {"query": points[i]["vector"]["text"], "using": "text", "limit": 600}
+            query = {"query": words.rows[i].tolist(), "using": writers.TEXT, "limit": 600}
             hits = server.call("POST", f"{path}/query", query).result["points"]
             assert not {h["id"] for h in hits} & set(gone) and len(hits) == 400
 
@@ -151,12 +147,7 @@ def test_indexing_resumes_by_itself_after_a_kill(new_server, words):
     server = new_server().start()
     client = server.client()
     writers.create(client, COLLECTION, **SETTINGS)
-    points = [
-        {"id": i, "vector": {"text": words.rows[i].tolist()}, "payload": {}} for i in range(4000)
-    ]
-    for begin in range(0, 4000, 500):
-        batch = {"points": points[begin : begin + 500]}
-        server.call("PUT", f"/collections/{COLLECTION}/points?wait=false", batch).result
+    writers.bulk(client, COLLECTION, range(4000), words.rows)
     server.kill()
     server.start()
     info = server.wait_until_idle(COLLECTION, within=120)

@@ -44,14 +44,17 @@ def test_without_waiting_a_write_is_acknowledged_and_at_once_visible(client, poi
     assert [p.id for p in client.query_points(points, query=[1, 1, 1, 1]).points] == [7]
 
 
-def test_a_batch_is_the_same_as_a_list(client, points):
+def test_a_batch_is_the_same_as_a_list(server, client, points):
     batch = models.Batch(
         ids=[1, UUID, 3],
         vectors=[[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0]],
-        payloads=[{"n": 1}, None, {"n": 3}],
+        payloads=[{"n": 1}, {}, {"n": 3}],
     )
     client.upsert(points, batch)
-    assert by_id(client, points, 1, UUID, 3) == {
+    nothing = {"batch": {"ids": [4], "vectors": [[0, 0, 0, 1]], "payloads": [None]}}
+    server.call("PUT", f"/collections/{points}/points?wait=true", nothing).result
+    assert by_id(client, points, 1, UUID, 3, 4) == {
+        4: ([0, 0, 0, 1], {}),
         1: ([1, 0, 0, 0], {"n": 1}),
         UUID: ([0, 1, 0, 0], {}),
         3: ([0, 0, 1, 0], {"n": 3}),

@@ -6,24 +6,15 @@ import threading
 import pytest
 
 import writers
-from writers import Writer, check_everything
+from writers import Writer, bulk, check_everything
 
 BUSY = {"optimizers_config": {"indexing_threshold": 50}}
-
-
-def bulk(server, collection, rows):
-    for begin in range(0, len(rows), 500):
-        points = [
-            {"id": 10_000 + begin + i, "vector": {"text": row.tolist()}}
-            for i, row in enumerate(rows[begin : begin + 500])
-        ]
-        server.call("PUT", f"/collections/{collection}/points?wait=false", {"points": points}).result
 
 
 def test_sigterm_during_indexing_ends_in_seconds_and_keeps_everything(new_server, words):
     server = new_server().start()
     writers.create(server.client(), "busy", **BUSY)
-    bulk(server, "busy", words.rows[:6000])
+    bulk(server.client(), "busy", range(10_000, 16_000), words.rows)
     running = server.optimizations("busy")["running"]
     assert running, "indexing was meant to be at work"
     code, seconds = server.stop(within=10)
@@ -62,6 +53,6 @@ def test_an_idle_server_stops_at_once(new_server, words, with_data):
     server = new_server().start()
     if with_data:
         writers.create(server.client(), "idle")
-        bulk(server, "idle", words.rows[:500])
+        bulk(server.client(), "idle", range(500), words.rows)
     code, seconds = server.stop(within=10)
     assert code == 0 and seconds < 3

@@ -33,6 +33,12 @@ def create(client, name, **settings):
     )
 
 
+def bulk(client, collection, ids, rows):
+    """Uploads many points with a text vector and no payload, without waiting for the disk."""
+    vectors = {TEXT: rows[: len(ids)]}
+    client.upload_collection(collection, vectors, ids=ids, batch_size=500, wait=False)
+
+
 def same_point(rows, point_id, payload, point):
     """Whether a point that was read back is exactly this version, value by value."""
     if point is None or payload is None:
