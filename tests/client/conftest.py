@@ -1,0 +1,93 @@
+"""Fixtures: servers, clients, collections and data."""
+
+import os
+import random
+
+import pytest
+
+import flatwater_data
+from flatwater_process import Server
+
+SEED = int(os.environ.get("FLATWATER_SEED", random.SystemRandom().randrange(2**32)))
+
+
+def pytest_report_header():
+    full = flatwater_data.full_folder()
+    second = f"and the full set in {full}" if full else "only (FLATWATER_DATA_DIR is not set)"
+    return [
+        f"data: {flatwater_data.IN_REPOSITORY.name}, 12,000 rows, {second}",
+        f"seed: FLATWATER_SEED={SEED}",
+    ]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    if report.failed:
+        for server in item.stash.get(SERVERS, []):
+            report.sections.append((f"log of {server.url}", server.log()))
+    return report
+
+
+SERVERS = pytest.StashKey()
+
+
+@pytest.fixture
+def seed(request):
+    """A seed of this test's own; FLATWATER_SEED in the header repeats the whole run."""
+    return f"{SEED}/{request.node.name}"
+
+
+@pytest.fixture(scope="session")
+def words():
+    """12,000 real vectors with payload, and 300 held-out queries."""
+    return flatwater_data.load()
+
+
+@pytest.fixture(scope="session")
+def shared_server(tmp_path_factory):
+    server = Server(tmp_path_factory.mktemp("shared")).start()
+    yield server
+    if server.alive():
+        code, _ = server.stop(within=10)
+        assert code == 0, server.log()
+
+
+@pytest.fixture
+def server(request, shared_server):
+    """The server that most tests share. A test that ends it fails."""
+    request.node.stash.setdefault(SERVERS, []).append(shared_server)
+    yield shared_server
+    assert shared_server.alive(), f"the server ended\n{shared_server.log()}"
+
+
+@pytest.fixture
+def client(server):
+    client = server.client()
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def name(request, server):
+    """Name of a collection for this test alone, deleted afterwards."""
+    name = request.node.name.replace("[", "-").replace("]", "")[-200:]
+    name = "".join(c if c.isalnum() or c in "-_" else "-" for c in name)
+    yield name
+    server.call("DELETE", f"/collections/{name}")
+
+
+@pytest.fixture
+def new_server(request, tmp_path):
+    """Makes servers for this test alone: new_server(settings) -> Server, not started yet."""
+    made = request.node.stash.setdefault(SERVERS, [])
+
+    def make(settings=None):
+        server = Server(tmp_path / f"server-{len(made)}", settings)
+        made.append(server)
+        return server
+
+    yield make
+    for server in made:
+        if server.alive():
+            server.kill()

@@ -1,0 +1,187 @@
+"""One server process: start, stop, kill, talk to it, and show its log when a test fails."""
+
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+from qdrant_client import QdrantClient
+
+READY_SECONDS = 60
+
+
+def binary():
+    """The server under test, as `cargo xtask client` built it."""
+    path = os.environ.get("FLATWATER_BIN")
+    if not path:
+        raise RuntimeError("FLATWATER_BIN is not set; run the suite with `cargo xtask client`")
+    return path
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@dataclass
+class Reply:
+    """An answer as it came over the wire."""
+
+    status: int
+    headers: dict
+    body: bytes
+
+    @property
+    def text(self):
+        return self.body.decode("utf-8")
+
+    def json(self):
+        return json.loads(self.body)
+
+    @property
+    def error(self):
+        """The text of an error envelope; fails if the answer is not one."""
+        answer = self.json()
+        assert isinstance(answer.get("time"), (int, float)), answer
+        assert answer.get("result") is None, answer
+        assert isinstance(answer["status"], dict) and list(answer["status"]) == ["error"], answer
+        return answer["status"]["error"]
+
+    @property
+    def result(self):
+        """The result of a success envelope; fails if the answer is not one."""
+        assert self.status == 200, (self.status, self.text)
+        answer = self.json()
+        assert answer["status"] == "ok" and isinstance(answer["time"], (int, float)), answer
+        return answer["result"]
+
+
+class Server:
+    """A server on a free port of the loopback interface with a storage folder of its own."""
+
+    def __init__(self, folder, settings=None):
+        self.folder = Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.storage = self.folder / "storage"
+        self.log_path = self.folder / "server.log"
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.settings = settings or {}
+        self.process = None
+
+    def environment(self):
+        """Ours without settings, then the server's; a setting that is None is left out."""
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith("FLATWATER__")}
+        own = {
+            "FLATWATER__SERVICE__HOST": "127.0.0.1",
+            "FLATWATER__SERVICE__HTTP_PORT": str(self.port),
+            "FLATWATER__STORAGE__STORAGE_PATH": str(self.storage),
+        }
+        return inherited | {k: v for k, v in (own | self.settings).items() if v is not None}
+
+    def start(self, wait=True):
+        assert self.process is None, "the server is running"
+        with open(self.log_path, "ab") as log:
+            self.process = subprocess.Popen(
+                [binary()],
+                cwd=self.folder,
+                env=self.environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        if wait:
+            self.wait_until_ready()
+        return self
+
+    def wait_until_ready(self):
+        deadline = time.monotonic() + READY_SECONDS
+        while time.monotonic() < deadline:
+            assert self.alive(), f"the server ended with {self.process.returncode}\n{self.log()}"
+            try:
+                if self.call("GET", "/readyz").status == 200:
+                    return
+            except OSError:
+                pass
+            time.sleep(0.02)
+        raise AssertionError(f"not ready after {READY_SECONDS} s\n{self.log()}")
+
+    def alive(self):
+        return self.process is not None and self.process.poll() is None
+
+    def kill(self):
+        """kill -9, the way a crash or the kernel ends a process."""
+        self.process.kill()
+        self.process.wait()
+        self.process = None
+
+    def stop(self, within):
+        """SIGTERM; returns (exit code, seconds). It is an error to take longer than `within`."""
+        begin = time.monotonic()
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            code = self.process.wait(timeout=within)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"still running {within} s after SIGTERM\n{self.log()}") from None
+        self.process = None
+        return code, time.monotonic() - begin
+
+    def log(self, last=4000):
+        return self.log_path.read_text(errors="replace")[-last:] if self.log_path.exists() else ""
+
+    def client(self, **options):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            return QdrantClient(url=self.url, prefer_grpc=False, timeout=60, **options)
+
+    def call(self, method, path, body=None, timeout=60):
+        """One request with the path exactly as given; `body` is bytes, text, or a JSON value."""
+        if body is not None and not isinstance(body, (bytes, str)):
+            body = json.dumps(body)
+        if isinstance(body, str):
+            body = body.encode()
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        try:
+            try:
+                connection.request(method, path, body, {"Content-Type": "application/json"})
+            except (BrokenPipeError, ConnectionResetError):
+                pass  # Refused before the whole body was sent; the answer is there to be read.
+            answer = connection.getresponse()
+            return Reply(answer.status, dict(answer.getheaders()), answer.read())
+        finally:
+            connection.close()
+
+    def scroll_all(self, collection, page=256):
+        """Every point of a collection with payload and vectors, page by page."""
+        points, offset = [], None
+        while True:
+            request = {"limit": page, "with_payload": True, "with_vector": True}
+            if offset is not None:
+                request["offset"] = offset
+            answer = self.call("POST", f"/collections/{collection}/points/scroll", request).result
+            points += answer["points"]
+            offset = answer["next_page_offset"]
+            if offset is None:
+                return points
+
+    def optimizations(self, collection, query=""):
+        return self.call("GET", f"/collections/{collection}/optimizations{query}").result
+
+    def wait_until_idle(self, collection, within):
+        """Waits for green with no background work running or queued; returns the info."""
+        deadline = time.monotonic() + within
+        while True:
+            work = self.optimizations(collection)
+            info = self.call("GET", f"/collections/{collection}").result
+            idle = not work["running"] and work["summary"]["queued_optimizations"] == 0
+            if idle and info["status"] == "green":
+                return info
+            assert time.monotonic() < deadline, f"busy after {within} s: {info}\n{work}"
+            time.sleep(0.1)

@@ -1,0 +1,277 @@
+"""Filters with and without a field index, against their definition in `payload_filters`."""
+
+import random
+
+import numpy as np
+import pytest
+from qdrant_client import models
+
+import flatwater_data
+import recall
+from payload_filters import matches
+
+COUNT = 1200
+INDEXES = {
+    "pos": "keyword",
+    "lexname": "keyword",
+    "tags": "keyword",
+    "gloss_len": "integer",
+    "place.floor": "integer",
+    "numbers": "integer",
+}
+
+
+def decorated(payload, i):
+    """A real payload with fields of every shape: missing, null, empty, arrays, nested."""
+    extra = {
+        "tags": [[], ["x"], ["x", "y"], None, [None, "z"]][i % 5],
+        "numbers": [[1, 2.5, -3], [], 7, "7", True][i % 5],
+        "place": {"floor": i % 9 - 4, "rooms": [{"n": i % 3}, {"n": i % 4, "beds": []}]},
+        "even": i % 2 == 0,
+        "ratio": (i % 40) / 8 - 2,
+    }
+    missing = {0: "tags", 1: "numbers", 2: "place", 3: "even"}.get(i % 11)
+    extra.pop(missing, None)
+    return payload | extra
+
+
+@pytest.fixture(scope="module")
+def filled(request, shared_server, words):
+    """One collection for all tests here; each asks before and after the indexes are made."""
+    client = shared_server.client()
+    name = "filters"
+    params = models.VectorParams(size=384, distance=models.Distance.COSINE)
+    client.create_collection(name, vectors_config=params)
+    payloads = [decorated(words.payloads[i], i) for i in range(COUNT)]
+    client.upload_collection(
+        name, words.rows[:COUNT], payloads, ids=range(COUNT), batch_size=256, wait=True
+    )
+    yield client, name, payloads
+    client.delete_collection(name)
+
+
+@pytest.fixture(params=["unindexed", "indexed"])
+def collection(request, filled):
+    client, name, payloads = filled
+    for field, kind in INDEXES.items():
+        if request.param == "indexed":
+            client.create_payload_index(name, field, field_schema=kind, wait=True)
+        else:
+            client.delete_payload_index(name, field, wait=True)
+    return filled
+
+
+def random_condition(rng, payloads, depth):
+    payload = rng.choice(payloads)
+    number = rng.choice([-3, -1.5, 0, 1, 2.5, 7, 60, 1e300, -1e300])
+    kinds = [
+        lambda: {"key": "pos", "match": {"value": payload["pos"]}},
+        lambda: {"key": "lexname", "match": {"any": [p["lexname"] for p in rng.sample(payloads, 3)]}},
+        lambda: {"key": "lexname", "match": {"except": [payload["lexname"]]}},
+        lambda: {"key": "tags", "match": {"value": rng.choice("xyz")}},
+        lambda: {"key": "numbers", "match": {"any": [1, rng.choice([7, -3])]}},
+        lambda: {"key": "even", "match": {"value": rng.choice([True, False])}},
+        lambda: {"key": "place.rooms[].n", "match": {"value": rng.randrange(4)}},
+        lambda: {"key": "gloss_len", "match": {"except": [payload["gloss_len"], 40]}},
+        lambda: {"key": "gloss_len", "range": {"gte": payload["gloss_len"] - 9, "lt": payload["gloss_len"] + 9.5}},
+        lambda: {"key": rng.choice(["place.floor", "numbers", "ratio"]), "range": {rng.choice(["lt", "lte", "gt", "gte"]): number}},
+        lambda: {"has_id": [rng.randrange(COUNT + 50) for _ in range(rng.randrange(60))]},
+        lambda: {"is_empty": {"key": rng.choice(["tags", "numbers", "place.rooms[].beds", "none"])}},
+        lambda: {"is_null": {"key": rng.choice(["tags", "numbers", "even"])}},
+        lambda: {"key": rng.choice(["tags", "place"]), "is_empty": rng.choice([True, False])},
+        lambda: {"key": rng.choice(["tags", "numbers"]), "is_null": rng.choice([True, False])},
+    ]
+    if depth:
+        kinds += [lambda: random_filter(rng, payloads, depth - 1)] * 3
+    return rng.choice(kinds)()
+
+
+def random_filter(rng, payloads, depth=2):
+    clauses = rng.sample(["must", "should", "must_not", "min_should"], rng.randrange(1, 4))
+    made = {}
+    for clause in clauses:
+        conditions = [random_condition(rng, payloads, depth) for _ in range(rng.randrange(1, 4))]
+        if clause == "min_should":
+            made[clause] = {"conditions": conditions, "min_count": rng.randrange(1, 4)}
+        else:
+            made[clause] = conditions
+    return made
+
+
+def expected(payloads, filter_):
+    return [i for i, payload in enumerate(payloads) if matches(i, payload, filter_)]
+
+
+def test_random_filters_select_what_their_definition_says(server, collection, seed):
+    _, name, payloads = collection
+    rng = random.Random(seed)
+    base = f"/collections/{name}/points"
+    some = 0
+    for _ in range(80):
+        filter_ = random_filter(rng, payloads)
+        wanted = expected(payloads, filter_)
+        some += 0 < len(wanted) < COUNT
+        page = {"filter": filter_, "limit": COUNT, "with_payload": False}
+        found = [p["id"] for p in server.call("POST", f"{base}/scroll", page).result["points"]]
+        assert found == wanted, (seed, filter_)
+        for exact in (True, False):
+            question = {"filter": filter_, "exact": exact}
+            assert server.call("POST", f"{base}/count", question).result["count"] == len(wanted), filter_
+    assert some > 20, "the filters are too dull to prove anything"
+
+
+def test_filtered_searches_are_exact_when_asked_and_complete_always(server, collection, words, seed):
+    """Field report C25: never fewer results than min(limit, matches), recall at defaults."""
+    _, name, payloads = collection
+    rng = random.Random(seed)
+    hits = total = 0
+    for turn in range(40):
+        filter_, query = random_filter(rng, payloads, depth=1), words.queries[turn]
+        keep = np.zeros(COUNT, bool)
+        keep[expected(payloads, filter_)] = True
+        truth = flatwater_data.exact(words.rows[:COUNT], query[None], 10, keep)[0] if keep.any() else []
+        question = {"query": query.tolist(), "filter": filter_, "limit": 10}
+        found = search(server, name, question | {"params": {"exact": True}})
+        scores = flatwater_data.scores(words.rows[:COUNT], query)
+        recall.assert_same_ranking(found, list(truth), scores)
+        assert keep[found].all(), (seed, filter_)
+        usual = search(server, name, question)
+        assert len(usual) == len(truth) and keep[usual].all(), (seed, filter_)
+        hits += len(set(usual) & set(found))
+        total += len(found)
+        matching = int(keep.sum())
+        everything = search(server, name, question | {"limit": max(matching, 1)})
+        assert sorted(everything) == np.flatnonzero(keep).tolist(), (seed, filter_)
+    assert hits >= 0.95 * total
+
+
+def search(server, name, question):
+    reply = server.call("POST", f"/collections/{name}/points/query", question)
+    return [p["id"] for p in reply.result["points"]]
+
+
+def count(server, name, **filter_):
+    body = {"filter": filter_}
+    return server.call("POST", f"/collections/{name}/points/count", body).result["count"]
+
+
+def ids(server, name, **filter_):
+    body = {"filter": filter_, "limit": 10_000}
+    reply = server.call("POST", f"/collections/{name}/points/scroll", body)
+    return [p["id"] for p in reply.result["points"]]
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_whole_numbers_compare_with_fractions(server, client, name, indexed):
+    """Field report C1: after an integer index a bound of 1.5 let 1 pass."""
+    tiny = models.VectorParams(size=1, distance=models.Distance.DOT)
+    client.create_collection(name, vectors_config=tiny)
+    prices = {1: 1, 2: 2, 3: -1, 4: -2, 5: 2**53 + 1, 6: -3.4028234663852886e38}
+    if indexed:
+        client.create_payload_index(name, "price", field_schema="integer", wait=True)
+    client.upsert(
+        name,
+        [models.PointStruct(id=i, vector=[1], payload={"price": p}) for i, p in prices.items()],
+    )
+    for bound in (1.5, -1.5, 1, 1e300, -1e300, -3.4028234663852886e38, 0.0):
+        for test in ("lt", "lte", "gt", "gte"):
+            condition = {"key": "price", "range": {test: bound}}
+            wanted = [i for i, p in prices.items() if matches(i, {"price": p}, {"must": [condition]})]
+            assert ids(server, name, must=[condition]) == wanted, condition
+
+
+def test_lists_of_no_values_mean_none_and_all(server, collection):
+    """Field report C5."""
+    _, name, payloads = collection
+    for key in ("gloss_len", "pos"):
+        assert count(server, name, must=[{"key": key, "match": {"any": []}}]) == 0
+        assert count(server, name, must=[{"key": key, "match": {"except": []}}]) == COUNT
+    absent = {"key": "no-such-field", "match": {"except": []}}
+    assert count(server, name, must=[absent]) == 0
+
+
+def test_min_should_of_nothing_matches_nothing(server, collection):
+    """Field report C6."""
+    _, name, _ = collection
+    assert count(server, name, min_should={"conditions": [], "min_count": 1}) == 0
+
+
+def test_an_empty_filter_matches_everything(server, collection):
+    _, name, _ = collection
+    assert count(server, name) == COUNT
+    assert count(server, name, must=[], should=[], must_not=[]) == COUNT
+
+
+def test_a_clause_may_be_one_condition_without_a_list(server, collection):
+    _, name, payloads = collection
+    verb = {"key": "pos", "match": {"value": "v"}}
+    assert count(server, name, must=verb) == count(server, name, must=[verb]) > 0
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_null_and_empty_agree_in_all_spellings(server, client, name, indexed):
+    """Field report C8."""
+    tiny = models.VectorParams(size=1, distance=models.Distance.DOT)
+    client.create_collection(name, vectors_config=tiny)
+    if indexed:
+        client.create_payload_index(name, "s", field_schema="keyword", wait=True)
+    payloads = {1: {"s": None}, 2: {"s": [None, "a"]}, 3: {"s": []}, 4: {}, 5: {"s": "a"}}
+    client.upsert(
+        name, [models.PointStruct(id=i, vector=[1], payload=p) for i, p in payloads.items()]
+    )
+    assert ids(server, name, must=[{"is_null": {"key": "s"}}]) == [1, 2]
+    assert ids(server, name, must=[{"key": "s", "is_null": True}]) == [1, 2]
+    assert ids(server, name, must=[{"is_empty": {"key": "s"}}]) == [1, 3, 4]
+    assert ids(server, name, must=[{"key": "s", "is_empty": True}]) == [1, 3, 4]
+    assert ids(server, name, must=[{"key": "s", "is_null": False}]) == [3, 4, 5]
+    assert ids(server, name, must=[{"key": "s", "is_empty": False}]) == [2, 5]
+
+
+@pytest.mark.parametrize("key", ["tb_9.6.11", "a/b", "rdfs:subClassOf", "@id", "with space", "\U0001f600"])
+def test_any_key_can_be_named_in_quotes(server, client, name, key):
+    """Field report C29."""
+    tiny = models.VectorParams(size=1, distance=models.Distance.DOT)
+    client.create_collection(name, vectors_config=tiny)
+    client.upsert(
+        name,
+        [models.PointStruct(id=i, vector=[1], payload={key: i, "k": {key: {"v": i}}}) for i in (1, 2)],
+    )
+    quoted = f'"{key}"'
+    assert ids(server, name, must=[{"key": quoted, "match": {"value": 2}}]) == [2]
+    assert ids(server, name, must=[{"key": f"k.{quoted}.v", "match": {"value": 1}}]) == [1]
+    client.create_payload_index(name, quoted, field_schema="integer", wait=True)
+    assert ids(server, name, must=[{"key": quoted, "match": {"value": 2}}]) == [2]
+    client.set_payload(name, {"in": 3}, points=[1], key=f"k.{quoted}")
+    assert client.retrieve(name, [1])[0].payload["k"][key] == {"v": 1, "in": 3}
+
+
+def test_an_index_is_shown_follows_the_data_and_can_go_again(client, name):
+    """Field reports C34, D10: what the index counts is what the points hold."""
+    tiny = models.VectorParams(size=1, distance=models.Distance.DOT)
+    client.create_collection(name, vectors_config=tiny)
+
+    def struct(i):
+        return models.PointStruct(id=i, vector=[1], payload={"city": f"c{i % 4}"} if i % 3 else {})
+
+    client.upsert(name, [struct(i) for i in range(60)])
+    client.create_payload_index(name, "city", field_schema=models.PayloadSchemaType.KEYWORD, wait=True)
+    client.create_payload_index(
+        name, "n", field_schema=models.IntegerIndexParams(type="integer", lookup=True, range=True)
+    )
+    schema = client.get_collection(name).payload_schema
+    assert (schema["city"].data_type, schema["city"].points) == ("keyword", 40)
+    assert schema["n"].data_type == "integer" and schema["n"].params.lookup is True
+    client.delete(name, [i for i in range(30)])
+    client.upsert(name, [struct(i) for i in range(100, 110)])
+    client.set_payload(name, {"city": "c9"}, points=[30, 33])
+    live = [i for i in (*range(30, 60), *range(100, 110))]
+    cities = {i: "c9" if i in (30, 33) else struct(i).payload.get("city") for i in live}
+    assert client.get_collection(name).payload_schema["city"].points == sum(
+        c is not None for c in cities.values()
+    )
+    for city in ("c0", "c1", "c2", "c3", "c9"):
+        chosen = models.FieldCondition(key="city", match=models.MatchValue(value=city))
+        found = client.scroll(name, scroll_filter=models.Filter(must=[chosen]), limit=100)[0]
+        assert [p.id for p in found] == [i for i in live if cities[i] == city]
+    client.delete_payload_index(name, "city", wait=True)
+    assert "city" not in client.get_collection(name).payload_schema
