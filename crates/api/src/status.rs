@@ -98,7 +98,7 @@ mod tests {
             (
                 EngineError::PointNotFound("7".into()),
                 404,
-                "Not found: Point with id 7 does not exist!",
+                "Not found: No point with id 7 found",
             ),
             (
                 EngineError::Refused {

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 pub use crate::collection::Collection;
 use crate::collection::files::CollectionFile;
-pub use crate::collection::update::OnAck;
+pub use crate::update::OnAck;
 use crate::config::EngineConfig;
 use crate::config::collection::CollectionConfig;
 use crate::error::{EngineError, Result};
@@ -83,7 +83,9 @@ impl Engine {
             bell: bell.clone(),
             stop: Arc::clone(&stop),
             threads: or_cores(config.background_threads),
-            collections: Box::new(move || listed.load().values().cloned().collect()),
+            targets: Box::new(move || {
+                listed.load().values().map(|collection| collection.indexing_target()).collect()
+            }),
         };
         let thread = std::thread::Builder::new()
             .name("background".to_owned())

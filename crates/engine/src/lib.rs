@@ -12,4 +12,6 @@ pub mod optimizer;
 pub mod pool;
 pub mod query;
 pub mod shard;
+pub mod update;
+pub mod vectors;
 pub mod wal;

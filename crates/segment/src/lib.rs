@@ -9,6 +9,7 @@ pub mod field;
 pub mod file;
 pub mod growing;
 pub mod ids;
+pub mod mask;
 pub mod payload;
 pub mod points;
 pub mod search;

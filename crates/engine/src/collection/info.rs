@@ -7,6 +7,7 @@ use flatwater_segment::growing::view::SegmentView;
 use super::Collection;
 use crate::config::collection::{CollectionConfig, FieldSchema};
 use crate::optimizer::indexing;
+pub use crate::optimizer::indexing::JobReport;
 use crate::shard::view::ShardView;
 
 /// Traffic light of a collection.
@@ -43,27 +44,6 @@ pub struct CollectionInfo {
     pub payload_schema: BTreeMap<String, (FieldSchema, u64)>,
     /// Updates accepted and not applied yet.
     pub update_queue_length: usize,
-}
-
-/// A background job, running or done.
-#[derive(Clone, Debug)]
-pub struct JobReport {
-    /// Its own id.
-    pub id: uuid::Uuid,
-    /// Wire name of the optimizer, e.g. `indexing`.
-    pub optimizer: &'static str,
-    /// `None` while it runs; then how it ended (`Ok` = done).
-    pub outcome: Option<std::result::Result<(), String>>,
-    /// Input segments: id and points.
-    pub segments: Vec<(uuid::Uuid, u64)>,
-    /// Rows done.
-    pub done: u64,
-    /// Rows in all.
-    pub total: u64,
-    /// When it started, milliseconds since 1970.
-    pub started_at_ms: u64,
-    /// When it ended.
-    pub finished_at_ms: Option<u64>,
 }
 
 /// Answer of `/optimizations`.

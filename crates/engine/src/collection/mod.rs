@@ -6,24 +6,24 @@
 
 pub mod files;
 pub mod info;
-pub(crate) mod prepare;
-pub mod update;
+pub use crate::update;
+mod prepare;
 
 use std::sync::Arc;
 
 use flatwater_segment::PointId;
 use flatwater_segment::growing::spec::SegmentSpec;
-use flatwater_segment::payload::eval::CompiledFilter;
+use flatwater_segment::payload::edit;
 use flatwater_segment::payload::filter::Filter;
 
 use crate::config::collection::CollectionConfig;
 use crate::error::{EngineError, Result};
-use crate::optimizer::indexing::IndexingJobs;
+use crate::optimizer::indexing::{IndexingJobs, IndexingTarget};
 use crate::query;
 use crate::query::request::{
     PayloadSelector, Record, ScoredPoint, ScrollPage, ScrollRequest, SearchRequest, VectorSelector,
 };
-use crate::shard::{Shard, Target};
+use crate::shard::{Shard, Target, compile};
 use info::{CollectionInfo, OptimizationReport};
 use update::{OnAck, Selection, Update, UpdateResult};
 
@@ -32,13 +32,13 @@ use update::{OnAck, Selection, Update, UpdateResult};
 pub struct Collection {
     config: CollectionConfig,
     spec: Arc<SegmentSpec>,
-    shard: Shard,
-    jobs: IndexingJobs,
+    shard: Arc<Shard>,
+    jobs: Arc<IndexingJobs>,
 }
 
 impl Collection {
     pub(crate) fn new(config: CollectionConfig, spec: Arc<SegmentSpec>, shard: Shard) -> Self {
-        Self { config, spec, shard, jobs: IndexingJobs::default() }
+        Self { config, spec, shard: Arc::new(shard), jobs: Arc::default() }
     }
 
     /// Settings.
@@ -51,8 +51,13 @@ impl Collection {
         &self.shard
     }
 
-    pub(crate) fn jobs(&self) -> &IndexingJobs {
-        &self.jobs
+    /// What the background works on.
+    pub(crate) fn indexing_target(&self) -> IndexingTarget {
+        IndexingTarget {
+            shard: Arc::clone(&self.shard),
+            jobs: Arc::clone(&self.jobs),
+            config: self.config.optimizers,
+        }
     }
 
     /// Validates now (an `Err` here means that nothing was accepted), hands the update to the writer
@@ -78,6 +83,8 @@ impl Collection {
                     }
                     None => None,
                 };
+                edit::check_set(&payload, key.as_ref().map(|(_, path)| path))
+                    .map_err(|error| EngineError::Invalid(error.to_string()))?;
                 self.shard.set_payload(target(selection)?, payload, key, wait, on_ack)
             }
             Update::CreateFieldIndex { field, schema } => {
@@ -157,9 +164,4 @@ fn target(selection: Selection) -> Result<Target> {
         Selection::Ids(ids) => Target::Ids(ids),
         Selection::Filter(filter) => Target::Filter(compile(&filter)?),
     })
-}
-
-/// Compiles a user's filter.
-pub(crate) fn compile(filter: &Filter) -> Result<CompiledFilter> {
-    CompiledFilter::new(filter).map_err(|error| EngineError::Invalid(error.to_string()))
 }

@@ -5,19 +5,15 @@
 
 use std::collections::HashMap;
 
-use flatwater_index::Metric;
-use flatwater_index::distance::normalize;
 use flatwater_segment::PointId;
-use flatwater_segment::growing::spec::{SegmentSpec, VectorSpec};
+use flatwater_segment::payload::edit;
+use flatwater_segment::growing::spec::SegmentSpec;
 use flatwater_segment::growing::write::{NewRow, NewVector};
 
 use super::update::PointInput;
 use crate::error::{EngineError, Result};
 use crate::shard::op;
-
-/// Largest squared length of a stored or queried vector: the squared distance of two such vectors
-/// still fits an f32, so no score is ever infinite.
-const SQUARED_LENGTH_MAX: f64 = f32::MAX as f64 / 4.0;
+use crate::vectors::{stored_vector, vector_place};
 
 /// Rows to store, no id twice (the last of equal ids wins), and the body of their log record.
 pub(super) fn rows(spec: &SegmentSpec, points: Vec<PointInput>) -> Result<(Vec<NewRow>, Vec<u8>)> {
@@ -52,61 +48,23 @@ fn row(spec: &SegmentSpec, point: PointInput) -> Result<NewRow> {
         vectors[place] = Some(NewVector { original, rotated });
     }
     let payload_json = match point.payload {
-        Some(payload) if !payload.is_empty() => Some(
+        Some(payload) if !payload.is_empty() => Some({
+            edit::check_payload(&payload).map_err(|error| {
+                EngineError::Invalid(format!("payload of point {}: {error}", point.id))
+            })?;
             serde_json::to_vec(&payload)
-                .map_err(|error| EngineError::Invalid(format!("payload: {error}")))?,
-        ),
+                .map_err(|error| EngineError::Invalid(format!("payload: {error}")))?
+        }),
         _ => None,
     };
     Ok(NewRow { id: point.id, vectors, payload_json })
 }
 
-/// Place of a vector by name.
-///
-/// # Errors
-/// `Invalid`, in Qdrant's words, if the collection has no such vector.
-pub(crate) fn vector_place(spec: &SegmentSpec, name: &str) -> Result<usize> {
-    spec.vector_index(name).ok_or_else(|| {
-        EngineError::Invalid(format!("Not existing vector name error: {name}"))
-    })
-}
-
-/// A vector as it is stored and compared: checked, and normalised for cosine. The error is the
-/// text of what is wrong.
-pub(crate) fn stored_vector(
-    spec: &VectorSpec,
-    mut vector: Vec<f32>,
-) -> std::result::Result<Vec<f32>, String> {
-    if vector.len() != spec.dim {
-        return Err(format!(
-            "Vector dimension error: expected dim: {}, got {}",
-            spec.dim,
-            vector.len()
-        ));
-    }
-    if let Some(at) = vector.iter().position(|x| !x.is_finite()) {
-        return Err(format!(
-            "vector `{}` has the value {} at position {at}; every value must be a finite number",
-            spec.name, vector[at]
-        ));
-    }
-    if spec.metric == Metric::Cosine {
-        normalize(&mut vector);
-        return Ok(vector);
-    }
-    let squared: f64 = vector.iter().map(|x| f64::from(*x) * f64::from(*x)).sum();
-    if squared > SQUARED_LENGTH_MAX {
-        return Err(format!(
-            "vector `{}` has the squared length {squared:e}; the limit is {SQUARED_LENGTH_MAX:e}",
-            spec.name
-        ));
-    }
-    Ok(vector)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flatwater_index::Metric;
+    use flatwater_segment::growing::spec::VectorSpec;
 
     fn spec(metric: Metric) -> SegmentSpec {
         SegmentSpec { vectors: vec![VectorSpec::new("", 2, metric, None, 1)], rows_max: 100 }

@@ -19,12 +19,11 @@ use uuid::Uuid;
 
 use super::plan::{self, ColumnFacts, IndexingPlan};
 use crate::clock;
-use crate::collection::Collection;
-use crate::collection::info::JobReport;
 use crate::config::collection::OptimizerConfig;
 use crate::pool::background::ScopedWorkers;
 use crate::pool::bell::Bell;
 use crate::pool::priority;
+use crate::shard::Shard;
 use crate::shard::view::ShardView;
 
 /// Finished jobs that are remembered, as many as Qdrant remembers.
@@ -32,6 +31,27 @@ const COMPLETED_MAX: usize = 16;
 
 /// How often the thread looks for work when no bell rings.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A background job, running or done.
+#[derive(Clone, Debug)]
+pub struct JobReport {
+    /// Its own id.
+    pub id: Uuid,
+    /// Wire name of the optimizer, e.g. `indexing`.
+    pub optimizer: &'static str,
+    /// `None` while it runs; then how it ended (`Ok` = done).
+    pub outcome: Option<Result<(), String>>,
+    /// Input segments: id and points.
+    pub segments: Vec<(Uuid, u64)>,
+    /// Rows done.
+    pub done: u64,
+    /// Rows in all.
+    pub total: u64,
+    /// When it started, milliseconds since 1970.
+    pub started_at_ms: u64,
+    /// When it ended.
+    pub finished_at_ms: Option<u64>,
+}
 
 /// Indexing jobs of one collection.
 #[derive(Debug, Default)]
@@ -112,13 +132,24 @@ pub fn plan(view: &ShardView, jobs: &IndexingJobs, config: &OptimizerConfig) -> 
     plan::indexing(&facts(view, jobs), config)
 }
 
+/// A shard to index, with its jobs and settings.
+#[derive(Clone, Debug)]
+pub struct IndexingTarget {
+    /// The shard.
+    pub shard: Arc<Shard>,
+    /// Its jobs.
+    pub jobs: Arc<IndexingJobs>,
+    /// Its collection's settings.
+    pub config: OptimizerConfig,
+}
+
 /// The background thread.
 pub(crate) struct Indexer {
     pub(crate) bell: Bell,
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) threads: usize,
-    /// Open collections, asked anew each time.
-    pub(crate) collections: Box<dyn Fn() -> Vec<Arc<Collection>> + Send + Sync>,
+    /// Shards of the open collections, asked anew each time.
+    pub(crate) targets: Box<dyn Fn() -> Vec<IndexingTarget> + Send + Sync>,
 }
 
 impl Indexer {
@@ -130,8 +161,8 @@ impl Indexer {
         let workers = ScopedWorkers::new(self.threads);
         while !self.is_stopping() {
             let mut worked = false;
-            for collection in (self.collections)() {
-                worked |= self.work_on(&collection, &workers);
+            for target in (self.targets)() {
+                worked |= self.work_on(&target, &workers);
             }
             if !worked {
                 self.bell.wait(LOOK_INTERVAL);
@@ -143,10 +174,10 @@ impl Indexer {
         self.stop.load(Ordering::Acquire)
     }
 
-    /// Inserts one batch of the collection's largest backlog. Returns whether there was any.
-    fn work_on(&self, collection: &Collection, workers: &ScopedWorkers) -> bool {
-        let view = collection.shard().view();
-        let plan = plan(&view, collection.jobs(), &collection.config().optimizers);
+    /// Inserts one batch of the shard's largest backlog. Returns whether there was any.
+    fn work_on(&self, target: &IndexingTarget, workers: &ScopedWorkers) -> bool {
+        let view = target.shard.view();
+        let plan = plan(&view, &target.jobs, &target.config);
         let Some(first) = plan.work.first().filter(|_| plan.held.is_none()) else { return false };
         let Some(segment) = view.segments.iter().find(|s| s.segment().id() == first.segment) else {
             return false;
@@ -154,12 +185,12 @@ impl Indexer {
         let points = segment.live_count();
         let shared = segment.segment();
         if first.indexed == 0 || !first.is_running {
-            collection.jobs().record(first, points, first.indexed, first.available);
+            target.jobs.record(first, points, first.indexed, first.available);
         }
         let cancel = || self.is_stopping();
         let is_done = shared.index_step(first.column, workers, &cancel);
         let column = &shared.columns()[first.column];
-        collection.jobs().record(first, points, column.indexed_len(), column.graph_available());
+        target.jobs.record(first, points, column.indexed_len(), column.graph_available());
         is_done
     }
 }

@@ -4,12 +4,12 @@ use flatwater_index::Row;
 use flatwater_segment::PointId;
 use flatwater_segment::growing::view::SegmentView;
 use flatwater_segment::payload::filter::Filter;
-use flatwater_segment::payload::mask::Mask;
+use flatwater_segment::mask::Mask;
 
 use super::record::Selectors;
 use super::request::{PayloadSelector, Record, ScrollPage, ScrollRequest, VectorSelector};
-use crate::collection::compile;
 use crate::error::Result;
+use crate::shard::compile;
 use crate::shard::view::ShardView;
 
 /// Points by id in the order asked for; those that do not exist are left out.

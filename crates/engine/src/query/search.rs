@@ -8,15 +8,16 @@ use flatwater_index::Row;
 use flatwater_segment::PointId;
 use flatwater_segment::growing::spec::SegmentSpec;
 use flatwater_segment::growing::view::SegmentView;
-use flatwater_segment::payload::mask::Mask;
+use flatwater_segment::mask::Mask;
 use flatwater_segment::search::{SegmentSearch, search_segment};
 
 use super::record::Selectors;
 use super::request::{QueryTarget, ScoredPoint, SearchRequest};
-use crate::collection::{compile, prepare};
 use crate::config::collection::CollectionConfig;
 use crate::error::{EngineError, Result};
+use crate::shard::compile;
 use crate::shard::view::ShardView;
+use crate::vectors;
 
 /// Answers a search from `view`.
 pub(crate) fn search(
@@ -25,7 +26,7 @@ pub(crate) fn search(
     config: &CollectionConfig,
     request: &SearchRequest,
 ) -> Result<Vec<ScoredPoint>> {
-    let column = prepare::vector_place(spec, &request.using)?;
+    let column = vectors::vector_place(spec, &request.using)?;
     let metric = spec.vectors[column].metric;
     let selectors = Selectors::new(&request.with_payload, &request.with_vector)?;
     let filter = request.filter.as_ref().map(compile).transpose()?;
@@ -69,7 +70,7 @@ fn query_vector(
 ) -> Result<(Vec<f32>, Option<PointId>)> {
     match target {
         QueryTarget::Vector(vector) => {
-            let vector = prepare::stored_vector(&spec.vectors[column], vector.clone())
+            let vector = vectors::stored_vector(&spec.vectors[column], vector.clone())
                 .map_err(EngineError::Invalid)?;
             Ok((vector, None))
         }

@@ -11,6 +11,8 @@ use flatwater_segment::dir::Directory;
 use flatwater_segment::growing::spec::SegmentSpec;
 use flatwater_segment::growing::write::{NewRow, NewVector, SegmentWriter};
 use flatwater_segment::payload::edit;
+use flatwater_segment::payload::eval::CompiledFilter;
+use flatwater_segment::payload::filter::Filter;
 use flatwater_segment::payload::path::JsonPath;
 use flatwater_segment::payload::Payload;
 use flatwater_segment::{PointId, SeqNo};
@@ -258,6 +260,11 @@ impl Segments {
         };
         points.into_iter().map(row_of).collect()
     }
+}
+
+/// Compiles a user's filter.
+pub(crate) fn compile(filter: &Filter) -> Result<CompiledFilter> {
+    CompiledFilter::new(filter).map_err(|error| EngineError::Invalid(error.to_string()))
 }
 
 /// Parses a payload path that a user gave.

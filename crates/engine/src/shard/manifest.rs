@@ -48,11 +48,11 @@ impl Manifest {
     fn encode(&self) -> Vec<u8> {
         let mut out = Encoder::new();
         out.u64(self.seq);
-        out.u32(self.segments.len() as u32);
+        out.u64(self.segments.len() as u64);
         for id in &self.segments {
             out.u128(id.as_u128());
         }
-        out.u32(self.fields.len() as u32);
+        out.u64(self.fields.len() as u64);
         for field in &self.fields {
             field.encode(&mut out);
         }

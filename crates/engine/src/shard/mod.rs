@@ -32,7 +32,7 @@ use flatwater_segment::payload::eval::CompiledFilter;
 use flatwater_segment::payload::path::JsonPath;
 use parking_lot::{Condvar, Mutex};
 
-use crate::collection::update::OnAck;
+use crate::update::OnAck;
 use crate::error::{EngineError, Result};
 use crate::pool::bell::Bell;
 use op::FieldIndexRecord;
@@ -41,7 +41,7 @@ use sync::LogMessage;
 use view::ShardView;
 use writer::{Command, Prepared, Targets};
 
-pub(crate) use apply::parse_path;
+pub(crate) use apply::{compile, parse_path};
 pub use open::ShardOptions;
 
 /// Updates that may wait for the writer; as many as Qdrant lets wait.

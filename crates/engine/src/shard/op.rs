@@ -179,11 +179,11 @@ fn encode_upsert(out: &mut Encoder, names: &[String], points: &[LoggedPoint]) {
 
 fn upsert_header(out: &mut Encoder, names: &[String], points: usize) {
     out.u8(UPSERT);
-    out.u32(names.len() as u32);
+    out.u64(names.len() as u64);
     for name in names {
         out.str(name);
     }
-    out.u32(points as u32);
+    out.u64(points as u64);
 }
 
 fn upsert_point<'a>(
@@ -228,7 +228,7 @@ fn decode_upsert(input: &mut Decoder<'_>) -> Result<LogOp, Damage> {
 }
 
 fn encode_ids(out: &mut Encoder, ids: &[PointId]) {
-    out.u32(ids.len() as u32);
+    out.u64(ids.len() as u64);
     for id in ids {
         encode_id(out, *id);
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use flatwater_index::Row;
 use flatwater_segment::growing::view::SegmentView;
 use flatwater_segment::payload::eval::CompiledFilter;
-use flatwater_segment::payload::mask::Mask;
+use flatwater_segment::mask::Mask;
 use flatwater_segment::PointId;
 
 use super::view::ShardView;

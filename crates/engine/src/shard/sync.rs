@@ -10,7 +10,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError};
 use flatwater_segment::SeqNo;
 
 use super::ShardShared;
-use crate::collection::update::{OnAck, UpdateResult, UpdateStatus};
+use crate::update::{OnAck, UpdateResult, UpdateStatus};
 use crate::error::EngineError;
 use crate::wal::WalSync;
 

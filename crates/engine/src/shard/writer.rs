@@ -22,7 +22,7 @@ use super::op::{FieldIndexRecord, LogOp};
 use super::resolve::Candidates;
 use super::sync::LogMessage;
 use super::view::ShardView;
-use crate::collection::update::{OnAck, UpdateResult, UpdateStatus};
+use crate::update::{OnAck, UpdateResult, UpdateStatus};
 use crate::error::{EngineError, Result};
 use crate::wal::Wal;
 

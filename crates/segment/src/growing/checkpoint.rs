@@ -69,7 +69,7 @@ impl SegmentState {
         out.u32(self.blobs_end.chunk);
         out.u32(self.blobs_end.offset);
         encode_stamps(&mut out, &self.deleted);
-        out.u32(self.columns.len() as u32);
+        out.u64(self.columns.len() as u64);
         for column in &self.columns {
             out.u32(column.rows);
             out.u32(column.code_rows);
@@ -111,7 +111,7 @@ impl SegmentState {
 }
 
 fn encode_stamps(out: &mut Encoder, stamps: &[(Row, u64)]) {
-    out.u32(stamps.len() as u32);
+    out.u64(stamps.len() as u64);
     for (row, stamp) in stamps {
         out.u32(*row);
         out.u64(*stamp);

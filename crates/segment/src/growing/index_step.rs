@@ -4,7 +4,7 @@ use flatwater_index::Row;
 use flatwater_index::hnsw::{Cancelled, Workers};
 
 use super::GrowingSegment;
-use crate::search::space::{CodeSpace, OriginalSpace};
+use crate::growing::space::{CodeSpace, OriginalSpace};
 
 impl GrowingSegment {
     /// Inserts the next batch of rows into the graph of vector `column`. Returns whether there was

@@ -12,6 +12,7 @@ pub mod column;
 pub mod fields;
 pub mod index_step;
 pub mod payload_rows;
+pub mod space;
 pub mod spec;
 pub mod view;
 pub mod write;

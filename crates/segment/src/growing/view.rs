@@ -12,7 +12,7 @@ use crate::ids::{PointId, SeqNo};
 use crate::payload::Payload;
 use crate::payload::eval::CompiledFilter;
 use crate::payload::filter::{Condition, Filter};
-use crate::payload::mask::{Mask, RowSource};
+use crate::mask::{Mask, RowSource};
 
 /// An immutable view of a growing segment. Cloning it copies two pointers.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 //!
 //! In reading order: [`path`] names values inside a payload; [`filter`] is the syntax tree of a
 //! filter; [`scalar`] compares one JSON value with what a filter asks for; [`eval`] decides a filter
-//! on one payload and is the reference for every faster way; [`mask`] decides it for all rows of a
+//! on one payload and is the reference for every faster way; [`crate::mask`] decides it for all rows of a
 //! segment with the help of field indexes; [`edit`] and [`select`] change a payload and cut parts out of it.
 
 pub mod path;
@@ -13,7 +13,6 @@ pub mod scalar;
 
 pub mod eval;
 
-pub mod mask;
 
 pub mod edit;
 

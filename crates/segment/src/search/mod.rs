@@ -6,7 +6,6 @@
 //! 3. Every candidate is scored again with its original vector: reported scores are exact.
 
 pub mod plan;
-pub mod space;
 
 use std::cell::RefCell;
 
@@ -21,9 +20,9 @@ use crate::error::SegmentError;
 use crate::growing::column::VectorColumn;
 use crate::growing::view::SegmentView;
 use crate::ids::PointId;
-use crate::payload::mask::Mask;
+use crate::mask::Mask;
 use plan::{Facts, Path};
-use space::{CodeScorer, OriginalScorer};
+use crate::growing::space::{CodeScorer, OriginalScorer};
 
 /// A search on one segment.
 #[derive(Debug)]

@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use flatwater_index::Row;
 
-use super::Payload;
-use super::eval::{AtLeast, Check, Clauses, CompiledFilter, FieldCheck};
+use crate::payload::Payload;
+use crate::payload::eval::{AtLeast, Check, Clauses, CompiledFilter, FieldCheck};
 use crate::field::FieldIndex;
 use crate::field::rows::{RowBits, RowCounts, ones};
 use crate::ids::PointId;

@@ -5,6 +5,7 @@ use flatwater_segment::payload::Payload;
 use flatwater_segment::payload::filter::Filter;
 
 use crate::config::collection::FieldSchema;
+use crate::error::Result;
 
 /// A point to store: it replaces any point of the same id.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,4 +76,4 @@ pub struct UpdateResult {
 }
 
 /// Called once, from an engine thread, with the acknowledgement. It must be quick.
-pub type OnAck = Box<dyn FnOnce(crate::error::Result<UpdateResult>) + Send>;
+pub type OnAck = Box<dyn FnOnce(Result<UpdateResult>) + Send>;
