@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for ef in [16, 32, 64, 128] {
         report_search(&graph, &data, ef);
     }
-    for percent in [2, 5, 10, 20, 40, 60, 80] {
+    for percent in [2, 5, 10, 20, 40, 60] {
         report_filtered(&graph, &data, percent);
     }
     Ok(())

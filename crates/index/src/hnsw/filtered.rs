@@ -1,7 +1,9 @@
 //! The filtered walk: two hops over rows that fail the filter (after ACORN-1, arXiv 2403.04871).
 //!
 //! Only matching rows are scored and lead the walk. Where few of a row's neighbours match, the
-//! neighbours of the others are looked at too, which costs links and filter bits but no scores.
+//! neighbours of the others are looked at too, until as many matching rows were met as a list
+//! holds: the walk then sees a graph of about the usual degree, whatever the filter passes. The
+//! second hop costs links and filter bits but no scores.
 //! A filter can cut the matching rows into islands, or leave none near the query, so:
 //! 1. where the walk arrives at a failing row (it starts at one if none near the query matches),
 //!    and around it there is (almost) no new matching row, the failing neighbours are scored as
@@ -18,20 +20,16 @@ use super::search::{PREFETCH_AHEAD, descend};
 use super::space::Scorer;
 use crate::{Row, Scored};
 
-/// Two hops are taken where less than 2 in 5 of a row's neighbours match: above that one hop
-/// still leaves a connected graph (percolation; section 5 of the ACORN paper; measured).
-const ONE_HOP_MATCHING: (usize, usize) = (2, 5);
-
 /// A failing row around which there are fewer new matching rows than this leads to more bridges.
-/// (Were matching rows to do so too, every walk would end by scoring all failing rows around the
-/// matching ones it has exhausted: six times the scores at 2 %, measured, for no recall.)
+/// (Were matching rows to do so too, a walk would end by scoring the failing rows around all the
+/// matching ones it has exhausted: at a 2 % filter that was most of a graph of 10,000 rows.)
 const BRIDGE_BELOW: usize = 2;
 
 impl Hnsw {
     /// Like [`search`](Self::search) among the rows that `matches`: for filters that pass roughly
     /// 2 to 60 %. Below that a scan of the matching rows is faster, above it the plain walk.
     ///
-    /// `matches` is asked often, about `4 * m^2` times an expansion, and should be a bit test;
+    /// `matches` is asked often, up to `4 * m^2` times an expansion, and should be a bit test;
     /// `accept` is asked of matching rows alone. With fewer than `ef` such rows in the graph all
     /// of them are returned.
     ///
@@ -121,10 +119,9 @@ impl<S: Scorer, M: Fn(Row) -> bool, A: Fn(Row) -> bool> Filtered<'_, S, M, A> {
         } = &mut *self.scratch;
         let links = &self.graph.links;
         let failing_from = deferred.len();
-        let (mut linked, mut matching) = (0, 0);
+        let mut matching = 0;
         fresh.clear();
         for row in links.rows(0, row) {
-            linked += 1;
             if (self.matches)(row) {
                 matching += 1;
                 if visited.insert(row) {
@@ -134,15 +131,17 @@ impl<S: Scorer, M: Fn(Row) -> bool, A: Fn(Row) -> bool> Filtered<'_, S, M, A> {
                 deferred.push(row);
             }
         }
-        let (part, whole) = ONE_HOP_MATCHING;
-        if matching * whole >= linked * part {
-            return;
-        }
+        let enough = self.graph.params.links_max(0);
         for &failing in &deferred[failing_from..] {
+            if matching >= enough {
+                break;
+            }
             // A failing row counts as visited once its neighbours were looked through.
             if visited.insert(failing) {
+                let before = fresh.len();
                 let second = links.rows(0, failing);
                 fresh.extend(second.filter(|&row| (self.matches)(row) && visited.insert(row)));
+                matching += fresh.len() - before;
             }
         }
     }

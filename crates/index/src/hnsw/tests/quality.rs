@@ -39,7 +39,7 @@ fn plain(graph: &Hnsw, points: &Points) -> (f64, SearchStats) {
 #[test]
 fn batches_lose_no_recall_against_insertion_one_by_one() {
     for (n, dim) in [(10_000, 64), (5000, 128)] {
-        let points = Points::clustered(n, dim, 30, 0.8, 21);
+        let points = Points::clustered(n, dim, 20, 1.0, 21);
         let params = Params {
             seed: 5,
             ..Params::default()
@@ -63,7 +63,7 @@ fn batches_lose_no_recall_against_insertion_one_by_one() {
 
 #[test]
 fn filtered_walks_find_the_best_matching_rows_whatever_the_correlation() {
-    let points = Points::clustered(10_000, 32, 30, 0.8, 22);
+    let points = Points::clustered(10_000, 32, 20, 1.0, 22);
     let graph = built(&points, Params::default());
     let random_part = |percent: u64| move |row: Row| mix(u64::from(row)) % 100 < percent;
     for percent in [2, 5, 10, 20, 40, 60] {
