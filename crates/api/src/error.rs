@@ -75,7 +75,7 @@ pub enum ApiError {
     #[error("Service internal error: {0}")]
     Internal(&'static str),
     /// The engine refused or failed.
-    #[error("{words}{0}", words = crate::status::prefix(.0.kind()))]
+    #[error("{words}{0}", words = crate::kinds::prefix(.0.kind()))]
     Engine(#[from] EngineError),
 }
 

@@ -20,6 +20,7 @@ pub mod validate;
 
 mod body;
 mod fields;
+mod kinds;
 
 /// Version of Qdrant whose protocol is spoken; clients accept one minor version up or down.
 pub const QDRANT_VERSION: &str = "1.19.0";

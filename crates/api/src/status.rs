@@ -1,8 +1,9 @@
-//! One table: kind of error -> HTTP code and the words that Qdrant puts before its text.
+//! How an error is answered: HTTP code, text, and when to try again.
 
-use flatwater_engine::error::{EngineError, ErrorKind};
+use flatwater_engine::error::EngineError;
 
 use crate::error::{ApiError, Place};
+use crate::kinds::code_and_prefix;
 
 /// Code, text and, when a retry makes sense, how many seconds to wait before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,26 +14,6 @@ pub struct Refusal {
     pub text: String,
     /// Value of `Retry-After`.
     pub retry_after_s: Option<u64>,
-}
-
-/// HTTP code and message prefix of an engine error.
-const fn row(kind: ErrorKind) -> (u16, &'static str) {
-    match kind {
-        ErrorKind::Invalid => (400, "Wrong input: "),
-        ErrorKind::NotFound => (404, "Not found: "),
-        ErrorKind::Exists => (409, "Wrong input: "),
-        ErrorKind::Refused => (429, "Rate limiting exceeded: "),
-        ErrorKind::Timeout => (408, "Timeout: "),
-        ErrorKind::Internal => (500, "Service internal error: "),
-        ErrorKind::DiskFull => (507, "Insufficient storage: "),
-        ErrorKind::Unavailable => (503, "Service unavailable: "),
-    }
-}
-
-/// The words before the text of an engine error.
-#[must_use]
-pub fn prefix(kind: ErrorKind) -> &'static str {
-    row(kind).1
 }
 
 /// How an error is answered.
@@ -52,7 +33,7 @@ pub fn refusal(error: &ApiError) -> Refusal {
         ApiError::Timeout { .. } => 408,
         ApiError::Unavailable(_) => 503,
         ApiError::Internal(_) => 500,
-        ApiError::Engine(error) => row(error.kind()).0,
+        ApiError::Engine(error) => code_and_prefix(error.kind()).0,
     };
     let retry_after_s = match error {
         ApiError::Engine(EngineError::Refused { retry_after_s, .. }) => Some(*retry_after_s),

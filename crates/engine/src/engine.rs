@@ -16,7 +16,6 @@ use uuid::Uuid;
 
 pub use crate::collection::Collection;
 use crate::collection::files::CollectionFile;
-pub use crate::update::OnAck;
 use crate::config::EngineConfig;
 use crate::config::collection::CollectionConfig;
 use crate::error::{EngineError, Result};
@@ -24,6 +23,7 @@ use crate::optimizer::indexing::Indexer;
 use crate::pool::bell::Bell;
 use crate::pool::search::{SearchJob, SearchPool};
 use crate::shard::{Shard, ShardOptions};
+pub use crate::update::OnAck;
 
 type Collections = BTreeMap<String, Arc<Collection>>;
 
@@ -84,7 +84,11 @@ impl Engine {
             stop: Arc::clone(&stop),
             threads: or_cores(config.background_threads),
             targets: Box::new(move || {
-                listed.load().values().map(|collection| collection.indexing_target()).collect()
+                listed
+                    .load()
+                    .values()
+                    .map(|collection| collection.indexing_target())
+                    .collect()
             }),
         };
         let thread = std::thread::Builder::new()
@@ -126,7 +130,9 @@ impl Engine {
             return Err(EngineError::CollectionExists(name.to_owned()));
         }
         flatwater_segment::dir::check_name(name).map_err(|_| {
-            EngineError::Invalid(format!("collection name `{name}` cannot be the name of a folder"))
+            EngineError::Invalid(format!(
+                "collection name `{name}` cannot be the name of a folder"
+            ))
         })?;
         let dir = self.dir.subdir(name)?;
         // Any seed serves; the id of the collection is as random as the rows are not.
@@ -240,17 +246,31 @@ fn segment_spec(config: &CollectionConfig, seed: u64) -> SegmentSpec {
         .iter()
         .map(|(name, vector)| {
             let hnsw = config.hnsw.with(vector.hnsw);
-            let params = (hnsw.m > 0)
-                .then(|| Params { m: hnsw.m, ef_construct: hnsw.ef_construct, seed: LEVEL_SEED });
+            let params = (hnsw.m > 0).then_some(Params {
+                m: hnsw.m,
+                ef_construct: hnsw.ef_construct,
+                seed: LEVEL_SEED,
+            });
             VectorSpec::new(name, vector.size, vector.distance, params, seed)
         })
         .collect();
-    let row_bytes = config.vectors.values().map(|v| v.size as u64 * 4).max().unwrap_or(4);
+    let row_bytes = config
+        .vectors
+        .values()
+        .map(|v| v.size as u64 * 4)
+        .max()
+        .unwrap_or(4);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let auto_kb = SEGMENT_KB_PER_THREAD * cores.min(8) as u64;
-    let segment_kb = config.optimizers.max_segment_size.map_or(auto_kb, |kb| kb as u64);
+    let segment_kb = config
+        .optimizers
+        .max_segment_size
+        .map_or(auto_kb, |kb| kb as u64);
     let rows_max = (segment_kb.saturating_mul(1024) / row_bytes).clamp(1, ROWS_MAX);
-    SegmentSpec { vectors, rows_max: rows_max as Row }
+    SegmentSpec {
+        vectors,
+        rows_max: rows_max as Row,
+    }
 }
 
 /// Rows that a segment may hold at most, whatever `max_segment_size` says: row numbers are 32 bits,

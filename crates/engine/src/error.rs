@@ -163,9 +163,15 @@ impl From<flatwater_segment::error::SegmentError> for EngineError {
         use flatwater_segment::error::SegmentError;
         match error {
             SegmentError::Dir(error) => error.into(),
-            SegmentError::Corrupt { file, offset, detail } => {
-                Self::Corrupt { file, offset, detail }
-            }
+            SegmentError::Corrupt {
+                file,
+                offset,
+                detail,
+            } => Self::Corrupt {
+                file,
+                offset,
+                detail,
+            },
             SegmentError::Full { rows } => Self::Invalid(format!(
                 "the operation has more points than a segment takes: it holds {rows} rows; send fewer"
             )),

@@ -15,9 +15,8 @@ const SQUARED_LENGTH_MAX: f64 = f32::MAX as f64 / 4.0;
 /// # Errors
 /// `Invalid`, in Qdrant's words, if the collection has no such vector.
 pub(crate) fn vector_place(spec: &SegmentSpec, name: &str) -> Result<usize> {
-    spec.vector_index(name).ok_or_else(|| {
-        EngineError::Invalid(format!("Not existing vector name error: {name}"))
-    })
+    spec.vector_index(name)
+        .ok_or_else(|| EngineError::Invalid(format!("Not existing vector name error: {name}")))
 }
 
 /// A vector as it is stored and compared: checked, and normalised for cosine. The error is the

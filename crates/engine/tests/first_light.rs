@@ -1,5 +1,7 @@
 //! The engine as an embedder uses it: fill, search while it is indexed, stop, open again.
 
+#![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -29,11 +31,18 @@ fn open(path: &Path) -> Arc<Engine> {
 }
 
 fn config(dim: usize, metric: Metric, indexing_threshold: usize) -> CollectionConfig {
-    let vector =
-        VectorParams { size: dim, distance: metric, on_disk: None, hnsw: HnswDiff::default() };
+    let vector = VectorParams {
+        size: dim,
+        distance: metric,
+        on_disk: None,
+        hnsw: HnswDiff::default(),
+    };
     CollectionConfig {
         vectors: BTreeMap::from([(String::new(), vector)]),
-        optimizers: OptimizerConfig { indexing_threshold, ..OptimizerConfig::default() },
+        optimizers: OptimizerConfig {
+            indexing_threshold,
+            ..OptimizerConfig::default()
+        },
         ..CollectionConfig::default()
     }
 }
@@ -43,7 +52,10 @@ struct Numbers(u64);
 
 impl Numbers {
     fn next(&mut self) -> f32 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         ((self.0 >> 40) as f32) / (1u64 << 23) as f32 - 1.0
     }
 
@@ -51,12 +63,18 @@ impl Numbers {
     fn vector(&mut self, dim: usize, clusters: u64) -> Vec<f32> {
         let cluster = (self.next().abs() * clusters as f32) as u64;
         let mut center = Numbers(cluster * 7919 + 13);
-        (0..dim).map(|_| 3.0 + center.next() + 0.35 * self.next()).collect()
+        (0..dim)
+            .map(|_| 3.0 + center.next() + 0.35 * self.next())
+            .collect()
     }
 }
 
 fn point(id: u64, vector: Vec<f32>) -> PointInput {
-    PointInput { id: PointId::Num(id), vectors: vec![(String::new(), vector)], payload: None }
+    PointInput {
+        id: PointId::Num(id),
+        vectors: vec![(String::new(), vector)],
+        payload: None,
+    }
 }
 
 fn request(vector: Vec<f32>, exact: bool) -> SearchRequest {
@@ -94,7 +112,11 @@ fn recall(collection: &Collection, queries: &[Vec<f32>]) -> f64 {
 fn wait_until_green(collection: &Collection) {
     let start = Instant::now();
     while collection.info().status != Status::Green {
-        assert!(start.elapsed() < Duration::from_secs(120), "{:?}", collection.optimizations());
+        assert!(
+            start.elapsed() < Duration::from_secs(120),
+            "{:?}",
+            collection.optimizations()
+        );
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -103,32 +125,52 @@ fn wait_until_green(collection: &Collection) {
 fn points_are_found_while_they_are_indexed_and_after_a_restart() {
     const ROWS: u64 = 6000;
     const DIM: usize = 64;
-    for metric in [Metric::Cosine, Metric::Dot, Metric::Euclid, Metric::Manhattan] {
+    for metric in [
+        Metric::Cosine,
+        Metric::Dot,
+        Metric::Euclid,
+        Metric::Manhattan,
+    ] {
         let folder = tempfile::tempdir().unwrap();
         let mut numbers = Numbers(5);
         let queries: Vec<Vec<f32>> = (0..30).map(|_| numbers.vector(DIM, 40)).collect();
         {
             let engine = open(folder.path());
-            engine.create_collection("c", config(DIM, metric, 100)).unwrap();
+            engine
+                .create_collection("c", config(DIM, metric, 100))
+                .unwrap();
             let collection = engine.collection("c").unwrap();
             for first in (0..ROWS).step_by(500) {
-                let points =
-                    (first..first + 500).map(|id| point(id, numbers.vector(DIM, 40))).collect();
-                collection.update_blocking(Update::Upsert(points), first % 1000 == 0).unwrap();
+                let points = (first..first + 500)
+                    .map(|id| point(id, numbers.vector(DIM, 40)))
+                    .collect();
+                collection
+                    .update_blocking(Update::Upsert(points), first % 1000 == 0)
+                    .unwrap();
                 // What was acknowledged is found at once, whatever the graph covers.
                 let last = collection
-                    .retrieve(&[PointId::Num(first + 499)], &PayloadSelector::None, &VectorSelector::All)
+                    .retrieve(
+                        &[PointId::Num(first + 499)],
+                        &PayloadSelector::None,
+                        &VectorSelector::All,
+                    )
                     .unwrap();
                 let vector = last[0].vectors.as_ref().unwrap()[0].1.clone();
                 if metric != Metric::Dot {
                     assert!(ids(&collection, &vector, false).contains(&PointId::Num(first + 499)));
                 }
                 let during = recall(&collection, &queries);
-                assert!(during >= 0.97, "{metric:?}: recall {during} at {first} rows");
+                assert!(
+                    during >= 0.97,
+                    "{metric:?}: recall {during} at {first} rows"
+                );
             }
             wait_until_green(&collection);
             let info = collection.info();
-            assert_eq!((info.points_count, info.indexed_vectors_count), (ROWS, ROWS));
+            assert_eq!(
+                (info.points_count, info.indexed_vectors_count),
+                (ROWS, ROWS)
+            );
             let after = recall(&collection, &queries);
             assert!(after >= 0.97, "{metric:?}: recall {after} when settled");
             engine.shutdown().unwrap();
@@ -137,7 +179,10 @@ fn points_are_found_while_they_are_indexed_and_after_a_restart() {
         let collection = engine.collection("c").unwrap();
         assert_eq!(collection.count(None).unwrap(), ROWS);
         let reopened = recall(&collection, &queries);
-        assert!(reopened >= 0.97, "{metric:?}: recall {reopened} after a restart");
+        assert!(
+            reopened >= 0.97,
+            "{metric:?}: recall {reopened} after a restart"
+        );
     }
 }
 
@@ -153,14 +198,24 @@ fn a_segment_that_is_full_stops_and_the_next_one_starts() {
         engine.create_collection("c", settings).unwrap();
         let collection = engine.collection("c").unwrap();
         for first in (0..4000u64).step_by(250) {
-            let points = (first..first + 250).map(|id| point(id, numbers.vector(DIM, 10))).collect();
-            collection.update_blocking(Update::Upsert(points), false).unwrap();
+            let points = (first..first + 250)
+                .map(|id| point(id, numbers.vector(DIM, 10)))
+                .collect();
+            collection
+                .update_blocking(Update::Upsert(points), false)
+                .unwrap();
         }
         // Overwrites and deletes reach into segments that take no rows any more.
-        let points = (0..100).map(|id| point(id, numbers.vector(DIM, 10))).collect();
-        collection.update_blocking(Update::Upsert(points), false).unwrap();
+        let points = (0..100)
+            .map(|id| point(id, numbers.vector(DIM, 10)))
+            .collect();
+        collection
+            .update_blocking(Update::Upsert(points), false)
+            .unwrap();
         let doomed = Selection::Ids((100..200).map(PointId::Num).collect());
-        collection.update_blocking(Update::Delete(doomed), true).unwrap();
+        collection
+            .update_blocking(Update::Delete(doomed), true)
+            .unwrap();
         let info = collection.info();
         assert_eq!(info.points_count, 3900);
         assert!(info.segments_count >= 4, "{}", info.segments_count);
@@ -189,12 +244,18 @@ fn a_deleted_collection_is_gone_and_its_name_is_free() {
     let folder = tempfile::tempdir().unwrap();
     {
         let engine = open(folder.path());
-        engine.create_collection("c", config(4, Metric::Dot, 100)).unwrap();
+        engine
+            .create_collection("c", config(4, Metric::Dot, 100))
+            .unwrap();
         let collection = engine.collection("c").unwrap();
-        collection.update_blocking(Update::Upsert(vec![point(1, vec![1.0; 4])]), true).unwrap();
+        collection
+            .update_blocking(Update::Upsert(vec![point(1, vec![1.0; 4])]), true)
+            .unwrap();
         assert!(engine.delete_collection("c").unwrap());
         assert!(!engine.delete_collection("c").unwrap());
-        engine.create_collection("c", config(8, Metric::Dot, 100)).unwrap();
+        engine
+            .create_collection("c", config(8, Metric::Dot, 100))
+            .unwrap();
         assert_eq!(engine.collection("c").unwrap().count(None).unwrap(), 0);
     }
     let engine = open(folder.path());

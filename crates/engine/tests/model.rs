@@ -3,6 +3,8 @@
 //! Every seed is printed with its failure. `MODEL_SEEDS=n` runs more seeds, `MODEL_SEED=s` replays
 //! one.
 
+#![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -80,16 +82,29 @@ impl Dice {
 
     fn condition(&mut self) -> Condition {
         let field = |key: &str, test| {
-            Condition::Field(FieldCondition { key: key.to_owned(), test })
+            Condition::Field(FieldCondition {
+                key: key.to_owned(),
+                test,
+            })
         };
         let keyword = |value: &Value| MatchValue::Keyword(value.as_str().unwrap_or("").to_owned());
         match self.roll(7) {
             0 => field("color", FieldTest::Value(keyword(&self.color()))),
-            1 => field("color", FieldTest::Any(vec![keyword(&self.color()), keyword(&self.color())])),
+            1 => field(
+                "color",
+                FieldTest::Any(vec![keyword(&self.color()), keyword(&self.color())]),
+            ),
             2 => field("color", FieldTest::Except(vec![keyword(&self.color())])),
             3 => {
                 let from = self.roll(20) as f64;
-                field("size", FieldTest::Range(Range { gte: Some(from), lt: Some(from + 6.0), ..Range::default() }))
+                field(
+                    "size",
+                    FieldTest::Range(Range {
+                        gte: Some(from),
+                        lt: Some(from + 6.0),
+                        ..Range::default()
+                    }),
+                )
             }
             4 => Condition::HasId(self.ids()),
             5 => Condition::IsEmpty("size".to_owned()),
@@ -120,13 +135,22 @@ struct Model {
 impl Model {
     fn matching(&self, filter: &Filter) -> BTreeSet<PointId> {
         let compiled = CompiledFilter::new(filter).unwrap();
-        let passes = |(id, (_, payload)): &(&PointId, &(_, Payload))| compiled.matches(**id, payload);
-        self.points.iter().filter(passes).map(|(id, _)| *id).collect()
+        let passes =
+            |(id, (_, payload)): &(&PointId, &(_, Payload))| compiled.matches(**id, payload);
+        self.points
+            .iter()
+            .filter(passes)
+            .map(|(id, _)| *id)
+            .collect()
     }
 
     fn chosen(&self, selection: &Selection) -> BTreeSet<PointId> {
         match selection {
-            Selection::Ids(ids) => ids.iter().copied().filter(|id| self.points.contains_key(id)).collect(),
+            Selection::Ids(ids) => ids
+                .iter()
+                .copied()
+                .filter(|id| self.points.contains_key(id))
+                .collect(),
             Selection::Filter(filter) => self.matching(filter),
         }
     }
@@ -145,7 +169,9 @@ impl Model {
                     self.points.remove(&id);
                 }
             }
-            Update::SetPayload { selection, payload, .. } => {
+            Update::SetPayload {
+                selection, payload, ..
+            } => {
                 for id in self.chosen(selection) {
                     let point = self.points.get_mut(&id).unwrap();
                     point.1.extend(payload.clone());
@@ -171,7 +197,11 @@ impl Model {
 }
 
 fn distance(a: &[f32], b: &[f32]) -> f32 {
-    let squared: f64 = a.iter().zip(b).map(|(x, y)| (f64::from(*x) - f64::from(*y)).powi(2)).sum();
+    let squared: f64 = a
+        .iter()
+        .zip(b)
+        .map(|(x, y)| (f64::from(*x) - f64::from(*y)).powi(2))
+        .sum();
     squared.sqrt() as f32
 }
 
@@ -193,7 +223,10 @@ fn config(dice: &mut Dice) -> CollectionConfig {
         hnsw: HnswDiff::default(),
     };
     CollectionConfig {
-        vectors: BTreeMap::from([(String::new(), vector(DIM)), ("small".to_owned(), vector(3))]),
+        vectors: BTreeMap::from([
+            (String::new(), vector(DIM)),
+            ("small".to_owned(), vector(3)),
+        ]),
         optimizers: OptimizerConfig {
             indexing_threshold: 10,
             // Small enough that a run fills several segments.
@@ -234,23 +267,47 @@ fn update(dice: &mut Dice) -> Update {
         11..=13 => Update::Delete(selection(dice)),
         14..=17 => {
             let payload = dice.payload();
-            Update::SetPayload { selection: selection(dice), payload, key: None }
+            Update::SetPayload {
+                selection: selection(dice),
+                payload,
+                key: None,
+            }
         }
         18 => {
             let (field, field_type) = field(dice);
-            Update::CreateFieldIndex { field, schema: FieldSchema { field_type, params: None } }
+            Update::CreateFieldIndex {
+                field,
+                schema: FieldSchema {
+                    field_type,
+                    params: None,
+                },
+            }
         }
-        _ => Update::DeleteFieldIndex { field: field(dice).0 },
+        _ => Update::DeleteFieldIndex {
+            field: field(dice).0,
+        },
     }
 }
 
 fn check(collection: &Collection, model: &Model, dice: &mut Dice, context: &str) {
-    assert_eq!(collection.count(None).unwrap(), model.points.len() as u64, "count, {context}");
-    assert_eq!(collection.info().points_count, model.points.len() as u64, "info, {context}");
+    assert_eq!(
+        collection.count(None).unwrap(),
+        model.points.len() as u64,
+        "count, {context}"
+    );
+    assert_eq!(
+        collection.info().points_count,
+        model.points.len() as u64,
+        "info, {context}"
+    );
     let filter = dice.filter();
     let matching = model.matching(&filter);
     let counted = collection.count(Some(&filter)).unwrap();
-    assert_eq!(counted, matching.len() as u64, "count of {filter:?}, {context}");
+    assert_eq!(
+        counted,
+        matching.len() as u64,
+        "count of {filter:?}, {context}"
+    );
     let limit = 1 + dice.roll(50) as usize;
     let page = collection
         .scroll(&ScrollRequest {
@@ -264,18 +321,38 @@ fn check(collection: &Collection, model: &Model, dice: &mut Dice, context: &str)
     let expected: Vec<PointId> = matching.iter().copied().take(limit).collect();
     let found: Vec<PointId> = page.points.iter().map(|record| record.id).collect();
     assert_eq!(found, expected, "scroll of {filter:?}, {context}");
-    assert_eq!(page.next_offset, matching.iter().copied().nth(limit), "next page, {context}");
+    assert_eq!(
+        page.next_offset,
+        matching.iter().copied().nth(limit),
+        "next page, {context}"
+    );
     for record in &page.points {
         let (vectors, payload) = &model.points[&record.id];
-        assert_eq!(record.payload.as_ref(), Some(payload), "payload of {}, {context}", record.id);
-        let stored: BTreeMap<String, Vec<f32>> = record.vectors.clone().unwrap().into_iter().collect();
+        assert_eq!(
+            record.payload.as_ref(),
+            Some(payload),
+            "payload of {}, {context}",
+            record.id
+        );
+        let stored: BTreeMap<String, Vec<f32>> =
+            record.vectors.clone().unwrap().into_iter().collect();
         assert_eq!(&stored, vectors, "vectors of {}, {context}", record.id);
     }
     check_search(collection, model, dice, &filter, context);
 }
 
-fn check_search(collection: &Collection, model: &Model, dice: &mut Dice, filter: &Filter, context: &str) {
-    let (name, dim) = if dice.roll(2) == 0 { ("", DIM) } else { ("small", 3) };
+fn check_search(
+    collection: &Collection,
+    model: &Model,
+    dice: &mut Dice,
+    filter: &Filter,
+    context: &str,
+) {
+    let (name, dim) = if dice.roll(2) == 0 {
+        ("", DIM)
+    } else {
+        ("small", 3)
+    };
     let query = dice.vector(dim);
     let limit = 1 + dice.roll(20) as usize;
     let truth = model.search(name, &query, filter, limit);
@@ -294,17 +371,27 @@ fn check_search(collection: &Collection, model: &Model, dice: &mut Dice, filter:
                 with_vector: VectorSelector::None,
             })
             .unwrap();
-        assert_eq!(found.len(), truth.len(), "{filter:?}, exact {exact}, {context}");
+        assert_eq!(
+            found.len(),
+            truth.len(),
+            "{filter:?}, exact {exact}, {context}"
+        );
         let ids: BTreeSet<PointId> = found.iter().map(|scored| scored.point.id).collect();
         assert_eq!(ids.len(), found.len(), "a point came twice, {context}");
         for scored in &found {
             let (vectors, _) = &model.points[&scored.point.id];
             let score = distance(&vectors[name], &query);
-            assert!((scored.score - score).abs() < 1e-4 * (1.0 + score), "score, {context}");
+            assert!(
+                (scored.score - score).abs() < 1e-4 * (1.0 + score),
+                "score, {context}"
+            );
         }
         if exact {
             for (scored, (_, score)) in found.iter().zip(&truth) {
-                assert!((scored.score - score).abs() < 1e-4 * (1.0 + score), "rank, {context}");
+                assert!(
+                    (scored.score - score).abs() < 1e-4 * (1.0 + score),
+                    "rank, {context}"
+                );
             }
         }
     }
@@ -350,18 +437,29 @@ fn run(seed: u64) {
             collection = engine.collection("c").unwrap();
         }
         let update = update(&mut dice);
-        collection.update_blocking(update.clone(), dice.roll(10) == 0).unwrap();
+        collection
+            .update_blocking(update.clone(), dice.roll(10) == 0)
+            .unwrap();
         model.apply(&update);
         if dice.roll(3) == 0 {
             check(&collection, &model, &mut dice, &context);
         }
     }
-    check(&collection, &model, &mut dice, &format!("seed {seed}, at the end"));
+    check(
+        &collection,
+        &model,
+        &mut dice,
+        &format!("seed {seed}, at the end"),
+    );
 }
 
 #[test]
 fn the_engine_and_the_model_agree_after_every_operation() {
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let number = |name: &str| {
+        std::env::var(name)
+            .ok()
+            .and_then(|text| text.parse::<u64>().ok())
+    };
     if let Some(seed) = number("MODEL_SEED") {
         return run(seed);
     }

@@ -15,11 +15,11 @@ use std::sync::Arc;
 
 use flatwater_index::Row;
 
-use crate::payload::Payload;
-use crate::payload::eval::{AtLeast, Check, Clauses, CompiledFilter, FieldCheck};
 use crate::field::FieldIndex;
 use crate::field::rows::{RowBits, RowCounts, ones};
 use crate::ids::PointId;
+use crate::payload::Payload;
+use crate::payload::eval::{AtLeast, Check, Clauses, CompiledFilter, FieldCheck};
 
 /// The rows of one segment as one view shows them. Implemented by the segment.
 pub trait RowSource: Sync {

@@ -29,7 +29,11 @@ impl CollectionFile {
     /// A new collection's file.
     #[must_use]
     pub fn new(config: CollectionConfig, rotation_seed: u64) -> Self {
-        Self { version: VERSION, rotation_seed, config }
+        Self {
+            version: VERSION,
+            rotation_seed,
+            config,
+        }
     }
 
     /// Reads the file; `None` if the directory has none.
@@ -49,7 +53,10 @@ impl CollectionFile {
         let file: Self = serde_json::from_slice(&bytes)
             .map_err(|error| corrupt(error.column(), error.to_string()))?;
         if file.version != VERSION {
-            let detail = format!("version {} of the file; this program reads {VERSION}", file.version);
+            let detail = format!(
+                "version {} of the file; this program reads {VERSION}",
+                file.version
+            );
             return Err(corrupt(0, detail));
         }
         Ok(Some(file))

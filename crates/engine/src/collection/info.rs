@@ -63,7 +63,13 @@ pub struct OptimizationReport {
 pub(super) fn collect(collection: &Collection) -> CollectionInfo {
     let view = collection.shard.view();
     let plan = indexing::plan(&view, &collection.jobs, &collection.config.optimizers);
-    let failure = collection.shard.shared().health.check().err().map(|error| error.to_string());
+    let failure = collection
+        .shard
+        .shared()
+        .health
+        .check()
+        .err()
+        .map(|error| error.to_string());
     let status = match (&failure, plan.held, plan.work.is_empty()) {
         (Some(_), _, _) => Status::Red,
         (None, Some(_), _) => Status::Grey,
@@ -85,7 +91,10 @@ pub(super) fn collect(collection: &Collection) -> CollectionInfo {
 
 fn payload_schema(view: &ShardView) -> BTreeMap<String, (FieldSchema, u64)> {
     let points_with = |field: &str| -> u64 {
-        view.segments.iter().map(|segment| segment.points_with_field(field)).sum()
+        view.segments
+            .iter()
+            .map(|segment| segment.points_with_field(field))
+            .sum()
     };
     view.schemas
         .iter()
@@ -99,15 +108,24 @@ pub(super) fn optimizations(collection: &Collection) -> OptimizationReport {
     let plan = indexing::plan(&view, &collection.jobs, &collection.config.optimizers);
     let (running, completed) = collection.jobs.reports();
     let points = |id: uuid::Uuid| {
-        let segment = view.segments.iter().find(|segment| segment.segment().id() == id);
+        let segment = view
+            .segments
+            .iter()
+            .find(|segment| segment.segment().id() == id);
         segment.map_or(0, SegmentView::live_count)
     };
-    let is_running =
-        |id: uuid::Uuid| running.iter().any(|job| job.segments.iter().any(|(s, _)| *s == id));
+    let is_running = |id: uuid::Uuid| {
+        running
+            .iter()
+            .any(|job| job.segments.iter().any(|(s, _)| *s == id))
+    };
     let mut queued_ids: Vec<uuid::Uuid> = plan.work.iter().map(|column| column.segment).collect();
     queued_ids.retain(|&id| !is_running(id));
     queued_ids.dedup();
-    let queued = queued_ids.iter().map(|&id| ("indexing", vec![(id, points(id))])).collect();
+    let queued = queued_ids
+        .iter()
+        .map(|&id| ("indexing", vec![(id, points(id))]))
+        .collect();
     let idle_segments = view
         .segments
         .iter()
@@ -115,5 +133,10 @@ pub(super) fn optimizations(collection: &Collection) -> OptimizationReport {
         .filter(|&id| !is_running(id) && !queued_ids.contains(&id))
         .map(|id| (id, points(id)))
         .collect();
-    OptimizationReport { running, queued, completed, idle_segments }
+    OptimizationReport {
+        running,
+        queued,
+        completed,
+        idle_segments,
+    }
 }

@@ -38,7 +38,12 @@ pub struct Collection {
 
 impl Collection {
     pub(crate) fn new(config: CollectionConfig, spec: Arc<SegmentSpec>, shard: Shard) -> Self {
-        Self { config, spec, shard: Arc::new(shard), jobs: Arc::default() }
+        Self {
+            config,
+            spec,
+            shard: Arc::new(shard),
+            jobs: Arc::default(),
+        }
     }
 
     /// Settings.
@@ -75,7 +80,11 @@ impl Collection {
                 self.shard.upsert(rows, body, wait, on_ack)
             }
             Update::Delete(selection) => self.shard.delete(target(selection)?, wait, on_ack),
-            Update::SetPayload { selection, payload, key } => {
+            Update::SetPayload {
+                selection,
+                payload,
+                key,
+            } => {
                 let key = match key {
                     Some(text) => {
                         let path = crate::shard::parse_path(&text)?;
@@ -85,7 +94,8 @@ impl Collection {
                 };
                 edit::check_set(&payload, key.as_ref().map(|(_, path)| path))
                     .map_err(|error| EngineError::Invalid(error.to_string()))?;
-                self.shard.set_payload(target(selection)?, payload, key, wait, on_ack)
+                self.shard
+                    .set_payload(target(selection)?, payload, key, wait, on_ack)
             }
             Update::CreateFieldIndex { field, schema } => {
                 crate::shard::parse_path(&field)?;
@@ -105,7 +115,11 @@ impl Collection {
     pub fn update_blocking(&self, update: Update, wait: bool) -> Result<UpdateResult> {
         let (sender, receiver) = crossbeam_channel::bounded(1);
         // A caller that is gone needs no answer.
-        self.update(update, wait, Box::new(move |result| drop(sender.send(result))))?;
+        self.update(
+            update,
+            wait,
+            Box::new(move |result| drop(sender.send(result))),
+        )?;
         receiver.recv().unwrap_or(Err(EngineError::Stopping))
     }
 

@@ -6,9 +6,9 @@
 use std::collections::HashMap;
 
 use flatwater_segment::PointId;
-use flatwater_segment::payload::edit;
 use flatwater_segment::growing::spec::SegmentSpec;
 use flatwater_segment::growing::write::{NewRow, NewVector};
+use flatwater_segment::payload::edit;
 
 use super::update::PointInput;
 use crate::error::{EngineError, Result};
@@ -29,7 +29,11 @@ pub(super) fn rows(spec: &SegmentSpec, points: Vec<PointInput>) -> Result<(Vec<N
             }
         }
     }
-    let names: Vec<String> = spec.vectors.iter().map(|vector| vector.name.clone()).collect();
+    let names: Vec<String> = spec
+        .vectors
+        .iter()
+        .map(|vector| vector.name.clone())
+        .collect();
     let body = op::encode_rows(&names, &rows);
     Ok((rows, body))
 }
@@ -57,7 +61,11 @@ fn row(spec: &SegmentSpec, point: PointInput) -> Result<NewRow> {
         }),
         _ => None,
     };
-    Ok(NewRow { id: point.id, vectors, payload_json })
+    Ok(NewRow {
+        id: point.id,
+        vectors,
+        payload_json,
+    })
 }
 
 #[cfg(test)]
@@ -67,11 +75,18 @@ mod tests {
     use flatwater_segment::growing::spec::VectorSpec;
 
     fn spec(metric: Metric) -> SegmentSpec {
-        SegmentSpec { vectors: vec![VectorSpec::new("", 2, metric, None, 1)], rows_max: 100 }
+        SegmentSpec {
+            vectors: vec![VectorSpec::new("", 2, metric, None, 1)],
+            rows_max: 100,
+        }
     }
 
     fn point(id: u64, vector: Vec<f32>) -> PointInput {
-        PointInput { id: PointId::Num(id), vectors: vec![(String::new(), vector)], payload: None }
+        PointInput {
+            id: PointId::Num(id),
+            vectors: vec![(String::new(), vector)],
+            payload: None,
+        }
     }
 
     #[test]
@@ -92,17 +107,25 @@ mod tests {
         for (metric, vector, text) in [
             (Metric::Dot, vec![1.0], "expected dim: 2, got 1"),
             (Metric::Cosine, vec![f32::NAN, 1.0], "NaN at position 0"),
-            (Metric::Euclid, vec![1.0, f32::INFINITY], "inf at position 1"),
+            (
+                Metric::Euclid,
+                vec![1.0, f32::INFINITY],
+                "inf at position 1",
+            ),
             (Metric::Dot, vec![3e38, 3e38], "squared length"),
         ] {
-            let error = rows(&spec(metric), vec![point(7, vector)]).unwrap_err().to_string();
+            let error = rows(&spec(metric), vec![point(7, vector)])
+                .unwrap_err()
+                .to_string();
             assert!(error.contains(text) && error.contains("point 7"), "{error}");
         }
         let unknown = PointInput {
             vectors: vec![("nope".to_owned(), vec![1.0, 2.0])],
             ..point(1, vec![])
         };
-        let error = rows(&spec(Metric::Dot), vec![unknown]).unwrap_err().to_string();
+        let error = rows(&spec(Metric::Dot), vec![unknown])
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("nope"), "{error}");
     }
 }

@@ -70,7 +70,10 @@ impl IndexingJobs {
     #[must_use]
     pub fn reports(&self) -> (Vec<JobReport>, Vec<JobReport>) {
         let state = self.state.lock();
-        (state.running.values().cloned().collect(), state.completed.iter().cloned().collect())
+        (
+            state.running.values().cloned().collect(),
+            state.completed.iter().cloned().collect(),
+        )
     }
 
     fn is_running(&self, segment: Uuid, column: usize) -> bool {
@@ -156,7 +159,9 @@ impl Indexer {
     /// Runs until `stop` is set.
     pub(crate) fn run(self) {
         if !priority::lower_this_thread() {
-            tracing::warn!("background threads run at normal priority: the system refused a lower one");
+            tracing::warn!(
+                "background threads run at normal priority: the system refused a lower one"
+            );
         }
         let workers = ScopedWorkers::new(self.threads);
         while !self.is_stopping() {
@@ -178,19 +183,32 @@ impl Indexer {
     fn work_on(&self, target: &IndexingTarget, workers: &ScopedWorkers) -> bool {
         let view = target.shard.view();
         let plan = plan(&view, &target.jobs, &target.config);
-        let Some(first) = plan.work.first().filter(|_| plan.held.is_none()) else { return false };
-        let Some(segment) = view.segments.iter().find(|s| s.segment().id() == first.segment) else {
+        let Some(first) = plan.work.first().filter(|_| plan.held.is_none()) else {
+            return false;
+        };
+        let Some(segment) = view
+            .segments
+            .iter()
+            .find(|s| s.segment().id() == first.segment)
+        else {
             return false;
         };
         let points = segment.live_count();
         let shared = segment.segment();
         if first.indexed == 0 || !first.is_running {
-            target.jobs.record(first, points, first.indexed, first.available);
+            target
+                .jobs
+                .record(first, points, first.indexed, first.available);
         }
         let cancel = || self.is_stopping();
         let is_done = shared.index_step(first.column, workers, &cancel);
         let column = &shared.columns()[first.column];
-        target.jobs.record(first, points, column.indexed_len(), column.graph_available());
+        target.jobs.record(
+            first,
+            points,
+            column.indexed_len(),
+            column.graph_available(),
+        );
         is_done
     }
 }

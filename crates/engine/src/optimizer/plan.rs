@@ -80,7 +80,10 @@ mod tests {
 
     #[test]
     fn indexing_starts_at_the_threshold_and_runs_until_nothing_is_left() {
-        let config = OptimizerConfig { indexing_threshold: 100, ..OptimizerConfig::default() };
+        let config = OptimizerConfig {
+            indexing_threshold: 100,
+            ..OptimizerConfig::default()
+        };
         assert!(indexing(&[column(99, 0, false)], &config).work.is_empty());
         assert_eq!(indexing(&[column(100, 0, false)], &config).work.len(), 1);
         assert_eq!(indexing(&[column(100, 99, true)], &config).work.len(), 1);
@@ -89,10 +92,18 @@ mod tests {
 
     #[test]
     fn threshold_zero_plans_nothing_and_no_threads_hold_the_work() {
-        let off = OptimizerConfig { indexing_threshold: 0, ..OptimizerConfig::default() };
-        assert_eq!(indexing(&[column(u32::MAX, 0, true)], &off), IndexingPlan::default());
-        let held =
-            OptimizerConfig { max_optimization_threads: Some(0), ..OptimizerConfig::default() };
+        let off = OptimizerConfig {
+            indexing_threshold: 0,
+            ..OptimizerConfig::default()
+        };
+        assert_eq!(
+            indexing(&[column(u32::MAX, 0, true)], &off),
+            IndexingPlan::default()
+        );
+        let held = OptimizerConfig {
+            max_optimization_threads: Some(0),
+            ..OptimizerConfig::default()
+        };
         let plan = indexing(&[column(1_000_000, 0, false)], &held);
         assert_eq!(plan.work.len(), 1);
         assert!(plan.held.is_some());
@@ -100,7 +111,14 @@ mod tests {
 
     #[test]
     fn a_column_without_graph_needs_nothing() {
-        let plain = ColumnFacts { has_graph: false, ..column(1_000_000, 0, false) };
-        assert!(indexing(&[plain], &OptimizerConfig::default()).work.is_empty());
+        let plain = ColumnFacts {
+            has_graph: false,
+            ..column(1_000_000, 0, false)
+        };
+        assert!(
+            indexing(&[plain], &OptimizerConfig::default())
+                .work
+                .is_empty()
+        );
     }
 }

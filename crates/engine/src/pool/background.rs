@@ -21,7 +21,9 @@ impl ScopedWorkers {
     /// Workers on `threads` threads, at least one.
     #[must_use]
     pub fn new(threads: usize) -> Self {
-        Self { threads: threads.max(1) }
+        Self {
+            threads: threads.max(1),
+        }
     }
 }
 

@@ -50,7 +50,11 @@ impl SearchPool {
                 })?;
             handles.push(handle);
         }
-        Ok(Self { queue: Mutex::new(Some(sender)), queue_max, threads: Mutex::new(handles) })
+        Ok(Self {
+            queue: Mutex::new(Some(sender)),
+            queue_max,
+            threads: Mutex::new(handles),
+        })
     }
 
     /// Hands a job to the pool without blocking.
@@ -60,7 +64,9 @@ impl SearchPool {
     /// [`SearchPool::stop`].
     pub fn spawn(&self, job: SearchJob) -> Result<()> {
         let queue = self.queue.lock();
-        let Some(sender) = queue.as_ref() else { return Err(EngineError::Stopping) };
+        let Some(sender) = queue.as_ref() else {
+            return Err(EngineError::Stopping);
+        };
         sender.try_send(job).map_err(|error| match error {
             TrySendError::Full(_) => EngineError::Refused {
                 what: "searches waiting for a thread",
@@ -103,6 +109,9 @@ mod tests {
         }
         pool.stop();
         assert_eq!(ran.load(Ordering::SeqCst), accepted);
-        assert!(matches!(pool.spawn(Box::new(|| ())), Err(EngineError::Stopping)));
+        assert!(matches!(
+            pool.spawn(Box::new(|| ())),
+            Err(EngineError::Stopping)
+        ));
     }
 }

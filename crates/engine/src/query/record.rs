@@ -42,7 +42,11 @@ impl<'a> Selectors<'a> {
 
     /// The record of a row, with the parts that were asked for.
     pub(super) fn record(&self, view: &SegmentView, row: Row, id: PointId) -> Result<Record> {
-        Ok(Record { id, payload: self.payload_of(view, row)?, vectors: self.vectors_of(view, row) })
+        Ok(Record {
+            id,
+            payload: self.payload_of(view, row)?,
+            vectors: self.vectors_of(view, row),
+        })
     }
 
     fn payload_of(&self, view: &SegmentView, row: Row) -> Result<Option<Payload>> {
@@ -64,6 +68,10 @@ impl<'a> Selectors<'a> {
             return None;
         }
         let vectors = view.vectors_of(row).filter(|(name, _)| is_wanted(name));
-        Some(vectors.map(|(name, vector)| (name.to_owned(), vector.to_vec())).collect())
+        Some(
+            vectors
+                .map(|(name, vector)| (name.to_owned(), vector.to_vec()))
+                .collect(),
+        )
     }
 }

@@ -3,8 +3,8 @@
 use flatwater_index::Row;
 use flatwater_segment::PointId;
 use flatwater_segment::growing::view::SegmentView;
-use flatwater_segment::payload::filter::Filter;
 use flatwater_segment::mask::Mask;
+use flatwater_segment::payload::filter::Filter;
 
 use super::record::Selectors;
 use super::request::{PayloadSelector, Record, ScrollPage, ScrollRequest, VectorSelector};
@@ -21,7 +21,10 @@ pub(crate) fn retrieve(
 ) -> Result<Vec<Record>> {
     let selectors = Selectors::new(with_payload, with_vector)?;
     ids.iter()
-        .filter_map(|&id| view.find(id).map(|(segment, row)| selectors.record(segment, row, id)))
+        .filter_map(|&id| {
+            view.find(id)
+                .map(|(segment, row)| selectors.record(segment, row, id))
+        })
         .collect()
 }
 
@@ -33,7 +36,9 @@ pub(crate) fn scroll(view: &ShardView, request: &ScrollRequest) -> Result<Scroll
     let wanted = request.limit.saturating_add(1);
     let mut found: Vec<(PointId, &SegmentView, Row)> = Vec::new();
     for segment in &view.segments {
-        let mask = filter.as_ref().map(|filter| Mask::build(filter, segment.fields(), segment));
+        let mask = filter
+            .as_ref()
+            .map(|filter| Mask::build(filter, segment.fields(), segment));
         let mut taken = 0;
         segment.walk_points(request.offset, |id, row| {
             if mask.as_ref().is_none_or(|mask| mask.accepts(row)) {
@@ -50,16 +55,23 @@ pub(crate) fn scroll(view: &ShardView, request: &ScrollRequest) -> Result<Scroll
         .into_iter()
         .map(|(id, segment, row)| selectors.record(segment, row, id))
         .collect::<Result<_>>()?;
-    Ok(ScrollPage { points, next_offset })
+    Ok(ScrollPage {
+        points,
+        next_offset,
+    })
 }
 
 /// How many points match, exactly.
 pub(crate) fn count(view: &ShardView, filter: Option<&Filter>) -> Result<u64> {
-    let Some(filter) = filter else { return Ok(view.live_count()) };
+    let Some(filter) = filter else {
+        return Ok(view.live_count());
+    };
     let filter = compile(filter)?;
     let matching = |segment: &SegmentView| {
         let mask = Mask::build(&filter, segment.fields(), segment);
-        let live = mask.candidates().filter(|&row| segment.is_live(row) && mask.accepts(row));
+        let live = mask
+            .candidates()
+            .filter(|&row| segment.is_live(row) && mask.accepts(row));
         live.count() as u64
     };
     Ok(view.segments.iter().map(matching).sum())

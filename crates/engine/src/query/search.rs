@@ -34,15 +34,28 @@ pub(crate) fn search(
     let wanted = request.limit.saturating_add(request.offset);
     // The point that the query is near to takes a place in its segment's answer and is left out.
     let k = wanted.saturating_add(usize::from(itself.is_some()));
-    let ef = request.hnsw_ef.unwrap_or_else(|| default_ef(config, &request.using));
+    let ef = request
+        .hnsw_ef
+        .unwrap_or_else(|| default_ef(config, &request.using));
 
     let mut best: Vec<(f32, PointId, &SegmentView, Row)> = Vec::new();
     for segment in &view.segments {
-        let mask = filter.as_ref().map(|filter| Mask::build(filter, segment.fields(), segment));
-        let search =
-            SegmentSearch { column, vector: &vector, k, ef, exact: request.exact, mask: mask.as_ref() };
+        let mask = filter
+            .as_ref()
+            .map(|filter| Mask::build(filter, segment.fields(), segment));
+        let search = SegmentSearch {
+            column,
+            vector: &vector,
+            k,
+            ef,
+            exact: request.exact,
+            mask: mask.as_ref(),
+        };
         let hits = search_segment(segment, &search)?;
-        best.extend(hits.into_iter().map(|hit| (hit.score, hit.id, segment, hit.row)));
+        best.extend(
+            hits.into_iter()
+                .map(|hit| (hit.score, hit.id, segment, hit.row)),
+        );
     }
     best.retain(|(score, id, _, _)| {
         Some(*id) != itself && passes(metric.wire_score(*score), request.score_threshold, metric)
@@ -75,8 +88,9 @@ fn query_vector(
             Ok((vector, None))
         }
         QueryTarget::Point(id) => {
-            let (segment, row) =
-                view.find(*id).ok_or_else(|| EngineError::PointNotFound(id.to_string()))?;
+            let (segment, row) = view
+                .find(*id)
+                .ok_or_else(|| EngineError::PointNotFound(id.to_string()))?;
             let vector = segment.vector_of(row, column).ok_or_else(|| {
                 EngineError::Invalid(format!(
                     "point {id} has no vector `{}` to search with",
@@ -90,7 +104,10 @@ fn query_vector(
 
 /// Beam width when the request names none: what the graph was built with, as in Qdrant.
 fn default_ef(config: &CollectionConfig, using: &str) -> usize {
-    let own = config.vectors.get(using).and_then(|vector| vector.hnsw.ef_construct);
+    let own = config
+        .vectors
+        .get(using)
+        .and_then(|vector| vector.hnsw.ef_construct);
     own.unwrap_or(config.hnsw.ef_construct)
 }
 

@@ -10,11 +10,11 @@ use flatwater_index::Row;
 use flatwater_segment::dir::Directory;
 use flatwater_segment::growing::spec::SegmentSpec;
 use flatwater_segment::growing::write::{NewRow, NewVector, SegmentWriter};
+use flatwater_segment::payload::Payload;
 use flatwater_segment::payload::edit;
 use flatwater_segment::payload::eval::CompiledFilter;
 use flatwater_segment::payload::filter::Filter;
 use flatwater_segment::payload::path::JsonPath;
-use flatwater_segment::payload::Payload;
 use flatwater_segment::{PointId, SeqNo};
 use uuid::Uuid;
 
@@ -48,7 +48,11 @@ impl Segments {
         let watermark = self.applied;
         ShardView {
             watermark,
-            segments: self.writers.iter_mut().map(|writer| writer.view(watermark)).collect(),
+            segments: self
+                .writers
+                .iter_mut()
+                .map(|writer| writer.view(watermark))
+                .collect(),
             schemas: Arc::clone(&self.schemas),
         }
     }
@@ -58,8 +62,10 @@ impl Segments {
         if self.writers.last().is_none_or(SegmentWriter::is_full) {
             self.start_segment()?;
         }
-        let sizes: Vec<usize> =
-            rows.iter().filter_map(|row| row.payload_json.as_ref().map(Vec::len)).collect();
+        let sizes: Vec<usize> = rows
+            .iter()
+            .filter_map(|row| row.payload_json.as_ref().map(Vec::len))
+            .collect();
         match self.writers.last_mut() {
             Some(writer) => Ok(writer.reserve(rows.len(), &sizes)?),
             None => Err(EngineError::Bug("a segment was just started".to_owned())),
@@ -104,11 +110,15 @@ impl Segments {
 
     /// The live row of a point, as the writer sees it.
     fn live_row(&self, id: PointId) -> Option<(usize, Row)> {
-        self.writers.iter().enumerate().rev().find_map(|(index, writer)| {
-            let segment = writer.segment();
-            let (row, _) = segment.newest(id)?;
-            (segment.deleted_at(row) == SeqNo::MAX).then_some((index, row))
-        })
+        self.writers
+            .iter()
+            .enumerate()
+            .rev()
+            .find_map(|(index, writer)| {
+                let segment = writer.segment();
+                let (row, _) = segment.newest(id)?;
+                (segment.deleted_at(row) == SeqNo::MAX).then_some((index, row))
+            })
     }
 
     /// Works out the new payloads of a payload change and makes room for them.
@@ -121,10 +131,11 @@ impl Segments {
     ) -> Result<Vec<PayloadChange>> {
         let mut changes = Vec::new();
         for id in ids {
-            let Some((index, row)) = self.live_row(*id) else { continue };
+            let Some((index, row)) = self.live_row(*id) else {
+                continue;
+            };
             let segment = self.writers[index].segment();
-            let is_older =
-                segment.head(row).seq < seq && segment.payload().newest_seq(row) < seq;
+            let is_older = segment.head(row).seq < seq && segment.payload().newest_seq(row) < seq;
             if !is_older {
                 continue;
             }
@@ -132,11 +143,18 @@ impl Segments {
             edit::set(&mut payload, patch.clone(), key);
             let json = serde_json::to_vec(&payload)
                 .map_err(|error| EngineError::Bug(format!("payload to JSON: {error}")))?;
-            changes.push(PayloadChange { segment: index, row, json });
+            changes.push(PayloadChange {
+                segment: index,
+                row,
+                json,
+            });
         }
         for (index, writer) in self.writers.iter_mut().enumerate() {
-            let sizes: Vec<usize> =
-                changes.iter().filter(|c| c.segment == index).map(|c| c.json.len()).collect();
+            let sizes: Vec<usize> = changes
+                .iter()
+                .filter(|c| c.segment == index)
+                .map(|c| c.json.len())
+                .collect();
             writer.reserve(0, &sizes)?;
         }
         Ok(changes)
@@ -201,8 +219,10 @@ impl Segments {
         match op {
             LogOp::Upsert { names, points } => {
                 let rows = self.rows_of(&names, points);
-                let missing: Vec<NewRow> =
-                    rows.into_iter().filter(|row| !self.holds(row.id, seq)).collect();
+                let missing: Vec<NewRow> = rows
+                    .into_iter()
+                    .filter(|row| !self.holds(row.id, seq))
+                    .collect();
                 self.reserve_rows(&missing)?;
                 self.apply_rows(seq, &missing)
             }
@@ -210,7 +230,11 @@ impl Segments {
                 self.apply_delete(seq, &ids);
                 Ok(())
             }
-            LogOp::SetPayload { ids, payload_json, key } => {
+            LogOp::SetPayload {
+                ids,
+                payload_json,
+                key,
+            } => {
                 let patch: Payload = serde_json::from_slice(&payload_json)
                     .map_err(|error| EngineError::Bug(format!("logged payload: {error}")))?;
                 let key = key.as_deref().map(parse_path).transpose()?;
@@ -246,17 +270,26 @@ impl Segments {
 
     /// Rows in the order of the segment's vectors from points that name theirs.
     fn rows_of(&self, names: &[String], points: Vec<LoggedPoint>) -> Vec<NewRow> {
-        let places: Vec<Option<usize>> =
-            names.iter().map(|name| self.spec.vector_index(name)).collect();
+        let places: Vec<Option<usize>> = names
+            .iter()
+            .map(|name| self.spec.vector_index(name))
+            .collect();
         let row_of = |point: LoggedPoint| {
             let mut vectors: Vec<Option<NewVector>> = vec![None; self.spec.vectors.len()];
             for (name, original) in point.vectors {
                 // A name that the collection no longer has is left out.
                 if let Some(place) = places.get(usize::from(name)).copied().flatten() {
-                    vectors[place] = Some(NewVector { original, rotated: None });
+                    vectors[place] = Some(NewVector {
+                        original,
+                        rotated: None,
+                    });
                 }
             }
-            NewRow { id: point.id, vectors, payload_json: point.payload_json }
+            NewRow {
+                id: point.id,
+                vectors,
+                payload_json: point.payload_json,
+            }
         };
         points.into_iter().map(row_of).collect()
     }

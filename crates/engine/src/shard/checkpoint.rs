@@ -55,10 +55,11 @@ impl Checkpointer {
             let rang = self.shared.checkpoint_bell.wait(LOOK_INTERVAL);
             let is_stopping = self.stop.is_set();
             let is_due = rang && (is_stopping || self.shared.wants_checkpoint());
-            if is_due && self.shared.health.check().is_ok() {
-                if let Err(error) = self.take() {
-                    tracing::error!(%error, "checkpoint failed; the log keeps everything until one succeeds");
-                }
+            if is_due
+                && self.shared.health.check().is_ok()
+                && let Err(error) = self.take()
+            {
+                tracing::error!(%error, "checkpoint failed; the log keeps everything until one succeeds");
             }
             if is_stopping {
                 return;
@@ -79,17 +80,26 @@ impl Checkpointer {
         }
         self.manifest_of(&view).write(self.dir.as_ref())?;
         self.recorded = view.watermark;
-        self.shared.unrecorded_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.shared
+            .unrecorded_bytes
+            .fetch_sub(bytes, Ordering::Relaxed);
         self.wal.truncate_below(view.watermark)?;
         Ok(())
     }
 
     fn manifest_of(&self, view: &ShardView) -> Manifest {
-        let fields =
-            view.schemas.iter().map(|(field, schema)| schema::to_record(field, schema)).collect();
+        let fields = view
+            .schemas
+            .iter()
+            .map(|(field, schema)| schema::to_record(field, schema))
+            .collect();
         Manifest {
             seq: view.watermark,
-            segments: view.segments.iter().map(|segment| segment.segment().id()).collect(),
+            segments: view
+                .segments
+                .iter()
+                .map(|segment| segment.segment().id())
+                .collect(),
             fields,
         }
     }

@@ -33,11 +33,13 @@ impl Manifest {
             return Ok(None);
         }
         let bytes = dir.read(FILE)?;
-        Self::decode(&bytes).map(Some).map_err(|damage| EngineError::Corrupt {
-            file: dir.path().join(FILE).display().to_string(),
-            offset: damage.offset,
-            detail: damage.to_string(),
-        })
+        Self::decode(&bytes)
+            .map(Some)
+            .map_err(|damage| EngineError::Corrupt {
+                file: dir.path().join(FILE).display().to_string(),
+                offset: damage.offset,
+                detail: damage.to_string(),
+            })
     }
 
     /// Replaces the manifest, atomically and durably.
@@ -73,7 +75,11 @@ impl Manifest {
             .map(|_| FieldIndexRecord::decode(&mut input))
             .collect::<std::result::Result<_, _>>()?;
         input.finish()?;
-        Ok(Self { seq, segments, fields })
+        Ok(Self {
+            seq,
+            segments,
+            fields,
+        })
     }
 }
 

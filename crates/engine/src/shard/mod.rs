@@ -32,9 +32,9 @@ use flatwater_segment::payload::eval::CompiledFilter;
 use flatwater_segment::payload::path::JsonPath;
 use parking_lot::{Condvar, Mutex};
 
-use crate::update::OnAck;
 use crate::error::{EngineError, Result};
 use crate::pool::bell::Bell;
+use crate::update::OnAck;
 use op::FieldIndexRecord;
 use resolve::Candidates;
 use sync::LogMessage;
@@ -72,7 +72,9 @@ impl Health {
 
     /// Refuses every further write without a word: the collection is being deleted.
     fn close(&self) {
-        self.failure.lock().get_or_insert_with(|| "the collection was deleted".to_owned());
+        self.failure
+            .lock()
+            .get_or_insert_with(|| "the collection was deleted".to_owned());
     }
 
     /// `Poisoned` with the reason, if there was a failure.
@@ -104,7 +106,8 @@ impl ShardShared {
     fn enter_queue(&self, bytes: usize) {
         let mut queued = self.queued_bytes.lock();
         while *queued > 0 && *queued + bytes > QUEUE_BYTES_MAX && self.health.check().is_ok() {
-            self.queue_has_room.wait_for(&mut queued, QUEUE_LOOK_INTERVAL);
+            self.queue_has_room
+                .wait_for(&mut queued, QUEUE_LOOK_INTERVAL);
         }
         *queued += bytes;
         self.queued.fetch_add(1, Ordering::Relaxed);
@@ -160,7 +163,13 @@ impl Shard {
     ///
     /// # Errors
     /// `Stopping`, or `Poisoned` after an earlier failure. Later ones go to `on_ack`.
-    pub fn upsert(&self, rows: Vec<NewRow>, body: Vec<u8>, wait: bool, on_ack: OnAck) -> Result<()> {
+    pub fn upsert(
+        &self,
+        rows: Vec<NewRow>,
+        body: Vec<u8>,
+        wait: bool,
+        on_ack: OnAck,
+    ) -> Result<()> {
         self.submit(Prepared::Upsert { rows, body }, wait, on_ack)
     }
 
@@ -186,7 +195,15 @@ impl Shard {
         on_ack: OnAck,
     ) -> Result<()> {
         let targets = self.targets(target);
-        self.submit(Prepared::SetPayload { targets, patch, key }, wait, on_ack)
+        self.submit(
+            Prepared::SetPayload {
+                targets,
+                patch,
+                key,
+            },
+            wait,
+            on_ack,
+        )
     }
 
     /// Indexes a field.
@@ -227,10 +244,16 @@ impl Shard {
         self.shared.health.check()?;
         let bytes = update.size_bytes();
         self.shared.enter_queue(bytes);
-        self.queue.send(Command::Update { update, wait, on_ack }).map_err(|_| {
-            self.shared.leave_queue(bytes);
-            EngineError::Stopping
-        })
+        self.queue
+            .send(Command::Update {
+                update,
+                wait,
+                on_ack,
+            })
+            .map_err(|_| {
+                self.shared.leave_queue(bytes);
+                EngineError::Stopping
+            })
     }
 
     /// Stops the threads without a checkpoint: the files are about to be removed.
@@ -241,7 +264,9 @@ impl Shard {
 
     /// Stops the threads: the queue is worked off, the log synced, a checkpoint taken. Idempotent.
     pub fn stop(&self) {
-        let Some(threads) = self.threads.lock().take() else { return };
+        let Some(threads) = self.threads.lock().take() else {
+            return;
+        };
         // The writer is gone already if the channel is closed.
         drop(self.queue.send(Command::Stop));
         join(threads.writer, "writer");
@@ -278,4 +303,3 @@ pub enum Target {
 fn update_queue() -> (Sender<Command>, crossbeam_channel::Receiver<Command>) {
     bounded(QUEUE_MAX)
 }
-

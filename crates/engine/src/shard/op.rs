@@ -81,7 +81,11 @@ impl LogOp {
                 out.u8(DELETE);
                 encode_ids(&mut out, ids);
             }
-            Self::SetPayload { ids, payload_json, key } => {
+            Self::SetPayload {
+                ids,
+                payload_json,
+                key,
+            } => {
                 out.u8(SET_PAYLOAD);
                 encode_ids(&mut out, ids);
                 out.bytes(payload_json);
@@ -145,7 +149,11 @@ impl FieldIndexRecord {
             other => return Err(input.damage("type of field index", 1, u64::from(other))),
         };
         let params_json = decode_optional(input)?.map(<[u8]>::to_vec);
-        Ok(Self { field, field_type, params_json })
+        Ok(Self {
+            field,
+            field_type,
+            params_json,
+        })
     }
 }
 
@@ -153,11 +161,19 @@ impl FieldIndexRecord {
 /// [`LogOp::Upsert`] gives, without a copy of the vectors.
 #[must_use]
 pub fn encode_rows(names: &[String], rows: &[NewRow]) -> Vec<u8> {
-    let floats: usize = rows.iter().flat_map(|row| row.vectors.iter().flatten()).map(|v| v.original.len()).sum();
+    let floats: usize = rows
+        .iter()
+        .flat_map(|row| row.vectors.iter().flatten())
+        .map(|v| v.original.len())
+        .sum();
     let mut out = Encoder::with_capacity(floats * 4 + rows.len() * 64);
     upsert_header(&mut out, names, rows.len());
     for row in rows {
-        let present = || (0u16..).zip(&row.vectors).filter_map(|(i, v)| v.as_ref().map(|v| (i, v)));
+        let present = || {
+            (0u16..)
+                .zip(&row.vectors)
+                .filter_map(|(i, v)| v.as_ref().map(|v| (i, v)))
+        };
         upsert_point(
             &mut out,
             row.id,
@@ -172,8 +188,17 @@ pub fn encode_rows(names: &[String], rows: &[NewRow]) -> Vec<u8> {
 fn encode_upsert(out: &mut Encoder, names: &[String], points: &[LoggedPoint]) {
     upsert_header(out, names, points.len());
     for point in points {
-        let vectors = point.vectors.iter().map(|(name, vector)| (*name, vector.as_slice()));
-        upsert_point(out, point.id, point.vectors.len(), vectors, point.payload_json.as_deref());
+        let vectors = point
+            .vectors
+            .iter()
+            .map(|(name, vector)| (*name, vector.as_slice()));
+        upsert_point(
+            out,
+            point.id,
+            point.vectors.len(),
+            vectors,
+            point.payload_json.as_deref(),
+        );
     }
 }
 
@@ -235,7 +260,9 @@ fn encode_ids(out: &mut Encoder, ids: &[PointId]) {
 }
 
 fn decode_ids(input: &mut Decoder<'_>) -> Result<Vec<PointId>, Damage> {
-    (0..input.count(ID_BYTES_MIN)?).map(|_| decode_id(input)).collect()
+    (0..input.count(ID_BYTES_MIN)?)
+        .map(|_| decode_id(input))
+        .collect()
 }
 
 fn encode_id(out: &mut Encoder, id: PointId) {
@@ -267,11 +294,19 @@ fn encode_optional(out: &mut Encoder, bytes: Option<&[u8]>) {
 }
 
 fn decode_optional<'a>(input: &mut Decoder<'a>) -> Result<Option<&'a [u8]>, Damage> {
-    if input.bool()? { input.bytes().map(Some) } else { Ok(None) }
+    if input.bool()? {
+        input.bytes().map(Some)
+    } else {
+        Ok(None)
+    }
 }
 
 fn decode_optional_text(input: &mut Decoder<'_>) -> Result<Option<String>, Damage> {
-    if input.bool()? { input.str().map(|text| Some(text.to_owned())) } else { Ok(None) }
+    if input.bool()? {
+        input.str().map(|text| Some(text.to_owned()))
+    } else {
+        Ok(None)
+    }
 }
 
 #[cfg(test)]
@@ -288,7 +323,11 @@ mod tests {
                         vectors: vec![(0, vec![1.5, -2.0]), (1, vec![0.25])],
                         payload_json: Some(b"{\"a\":1}".to_vec()),
                     },
-                    LoggedPoint { id: PointId::Uuid(7), vectors: vec![], payload_json: None },
+                    LoggedPoint {
+                        id: PointId::Uuid(7),
+                        vectors: vec![],
+                        payload_json: None,
+                    },
                 ],
             },
             LogOp::Delete(vec![PointId::Num(0), PointId::Uuid(u128::MAX)]),

@@ -78,7 +78,9 @@ fn open_segments(
 ) -> Result<Segments> {
     let segments_dir = dir.subdir("segments")?;
     for name in segments_dir.subdirs()? {
-        let is_listed = name.parse::<Uuid>().is_ok_and(|id| manifest.segments.contains(&id));
+        let is_listed = name
+            .parse::<Uuid>()
+            .is_ok_and(|id| manifest.segments.contains(&id));
         if !is_listed {
             segments_dir.remove_subdir(&name)?;
         }
@@ -86,10 +88,17 @@ fn open_segments(
     let mut writers = Vec::new();
     for id in &manifest.segments {
         let segment_dir = segments_dir.subdir(&id.to_string())?;
-        writers.push(SegmentWriter::recover(segment_dir, *id, Arc::clone(&options.spec))?);
+        writers.push(SegmentWriter::recover(
+            segment_dir,
+            *id,
+            Arc::clone(&options.spec),
+        )?);
     }
-    let schemas =
-        manifest.fields.iter().map(|r| (r.field.clone(), schema::from_record(r))).collect();
+    let schemas = manifest
+        .fields
+        .iter()
+        .map(|r| (r.field.clone(), schema::from_record(r)))
+        .collect();
     for writer in &mut writers {
         for record in &manifest.fields {
             writer.add_field_index(&record.field, parse_path(&record.field)?, record.field_type)?;
@@ -110,7 +119,10 @@ fn replay_log(
     segments: &mut Segments,
 ) -> Result<Wal> {
     let log_dir = dir.subdir("wal")?;
-    let recorded = segments.writers.iter().map(|writer| writer.segment().recorded_seq());
+    let recorded = segments
+        .writers
+        .iter()
+        .map(|writer| writer.segment().recorded_seq());
     let wal_options = WalOptions {
         file_bytes: options.log_file_bytes,
         floor: segments.applied,
@@ -185,7 +197,11 @@ fn start_threads(
         checkpoint: spawn("shard-checkpoint", &shared, move || checkpointer.run())?,
         checkpoint_stop: stop,
     };
-    Ok(Shard { shared, queue, threads: Mutex::new(Some(threads)) })
+    Ok(Shard {
+        shared,
+        queue,
+        threads: Mutex::new(Some(threads)),
+    })
 }
 
 /// Starts a thread whose panic refuses further writes instead of passing unnoticed.

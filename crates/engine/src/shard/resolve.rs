@@ -7,10 +7,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use flatwater_index::Row;
-use flatwater_segment::growing::view::SegmentView;
-use flatwater_segment::payload::eval::CompiledFilter;
-use flatwater_segment::mask::Mask;
 use flatwater_segment::PointId;
+use flatwater_segment::growing::view::SegmentView;
+use flatwater_segment::mask::Mask;
+use flatwater_segment::payload::eval::CompiledFilter;
 
 use super::view::ShardView;
 use crate::error::Result;
@@ -29,7 +29,9 @@ impl Candidates {
         let mut ids = Vec::new();
         for segment in &view.segments {
             let mask = Mask::build(&filter, segment.fields(), segment);
-            let matching = mask.candidates().filter(|&row| segment.is_live(row) && mask.accepts(row));
+            let matching = mask
+                .candidates()
+                .filter(|&row| segment.is_live(row) && mask.accepts(row));
             ids.extend(matching.map(|row| segment.segment().head(row).id));
         }
         Self { filter, view, ids }
@@ -49,7 +51,9 @@ impl Candidates {
         let mut ids = Vec::with_capacity(self.ids.len());
         let mut seen = HashSet::new();
         for &id in &self.ids {
-            let Some((segment, row)) = now.find(id) else { continue };
+            let Some((segment, row)) = now.find(id) else {
+                continue;
+            };
             let is_same = segment.version_of(row) <= before;
             if is_same || self.matches(segment, row)? {
                 seen.insert(id);
@@ -70,12 +74,18 @@ impl Candidates {
 
     fn matches(&self, segment: &SegmentView, row: Row) -> Result<bool> {
         let payload = segment.payload_of(row)?;
-        Ok(self.filter.matches(segment.segment().head(row).id, &payload))
+        Ok(self
+            .filter
+            .matches(segment.segment().head(row).id, &payload))
     }
 
     /// Rows of `segment` that are new, or whose payload is, since the first view.
     fn changed_rows<'a>(&self, segment: &'a SegmentView) -> impl Iterator<Item = Row> + 'a {
-        let old = self.view.segments.iter().find(|old| old.segment().id() == segment.segment().id());
+        let old = self
+            .view
+            .segments
+            .iter()
+            .find(|old| old.segment().id() == segment.segment().id());
         let (rows, versions) = old.map_or((0, 0), |old| (old.rows_len(), old.versions_len()));
         let payload = segment.segment().payload();
         (rows..segment.rows_len()).chain(payload.rows_of_versions(versions, segment.versions_len()))

@@ -10,8 +10,8 @@ use crossbeam_channel::{Receiver, RecvTimeoutError};
 use flatwater_segment::SeqNo;
 
 use super::ShardShared;
-use crate::update::{OnAck, UpdateResult, UpdateStatus};
 use crate::error::EngineError;
+use crate::update::{OnAck, UpdateResult, UpdateStatus};
 use crate::wal::WalSync;
 
 /// What the log thread is asked to do.
@@ -71,9 +71,14 @@ impl LogThread {
         match self.wal.sync() {
             Ok(synced) => {
                 for message in waiters {
-                    let LogMessage::Wait { seq, on_ack } = message else { continue };
+                    let LogMessage::Wait { seq, on_ack } = message else {
+                        continue;
+                    };
                     if seq <= synced {
-                        on_ack(Ok(UpdateResult { seq, status: UpdateStatus::Completed }));
+                        on_ack(Ok(UpdateResult {
+                            seq,
+                            status: UpdateStatus::Completed,
+                        }));
                     } else {
                         on_ack(Err(EngineError::Bug(format!(
                             "operation {seq} was appended before the sync that reached {synced}"
@@ -84,7 +89,9 @@ impl LogThread {
             Err(error) => {
                 // After a failed fsync the page cache may have dropped the bytes (Rebello et al.,
                 // ATC 2020): nothing written since can be promised any more.
-                self.shared.health.poison(&format!("the log could not be synced: {error}"));
+                self.shared
+                    .health
+                    .poison(&format!("the log could not be synced: {error}"));
                 for message in waiters {
                     message.refuse(&error);
                 }

@@ -22,8 +22,8 @@ use super::op::{FieldIndexRecord, LogOp};
 use super::resolve::Candidates;
 use super::sync::LogMessage;
 use super::view::ShardView;
-use crate::update::{OnAck, UpdateResult, UpdateStatus};
 use crate::error::{EngineError, Result};
+use crate::update::{OnAck, UpdateResult, UpdateStatus};
 use crate::wal::Wal;
 
 /// Updates that one view may bring at most: bounds how long the first of a batch waits for it.
@@ -40,7 +40,11 @@ pub(super) enum Prepared {
     /// Delete these points.
     Delete(Targets),
     /// Merge into the payload of these points.
-    SetPayload { targets: Targets, patch: Payload, key: Option<(String, JsonPath)> },
+    SetPayload {
+        targets: Targets,
+        patch: Payload,
+        key: Option<(String, JsonPath)>,
+    },
     /// Index a field.
     CreateFieldIndex(FieldIndexRecord),
     /// Drop a field's index.
@@ -110,14 +114,21 @@ impl Writer {
             let mut is_stopping = false;
             while let Some(command) = next {
                 match command {
-                    Command::Update { update, wait, on_ack } => {
+                    Command::Update {
+                        update,
+                        wait,
+                        on_ack,
+                    } => {
                         bytes += self.take(update, wait, on_ack, &mut applied);
                     }
                     Command::Stop => is_stopping = true,
                 }
-                let is_open =
-                    !is_stopping && applied.len() < BATCH_MAX && bytes < BATCH_BYTES_MAX;
-                next = if is_open { self.queue.try_recv().ok() } else { None };
+                let is_open = !is_stopping && applied.len() < BATCH_MAX && bytes < BATCH_BYTES_MAX;
+                next = if is_open {
+                    self.queue.try_recv().ok()
+                } else {
+                    None
+                };
             }
             self.publish_and_acknowledge(applied);
             if is_stopping {
@@ -164,14 +175,22 @@ impl Writer {
                 self.segments.apply_delete(seq, &ids);
                 Ok(seq)
             }
-            Prepared::SetPayload { targets, patch, key } => {
+            Prepared::SetPayload {
+                targets,
+                patch,
+                key,
+            } => {
                 let ids = self.resolve(targets)?;
                 let path = key.as_ref().map(|(_, path)| path);
                 let changes = self.segments.plan_payload(seq, &ids, &patch, path)?;
                 let payload_json = serde_json::to_vec(&patch)
                     .map_err(|error| EngineError::Bug(format!("payload to JSON: {error}")))?;
                 let key = key.map(|(text, _)| text);
-                let op = LogOp::SetPayload { ids, payload_json, key };
+                let op = LogOp::SetPayload {
+                    ids,
+                    payload_json,
+                    key,
+                };
                 self.log(seq, &op.encode())?;
                 self.segments.apply_payload(seq, &changes);
                 Ok(seq)
@@ -202,7 +221,9 @@ impl Writer {
 
     fn append(&mut self, seq: SeqNo, body: &[u8]) -> Result<()> {
         self.wal.append(seq, body)?;
-        self.shared.unrecorded_bytes.fetch_add(body.len() as u64, Ordering::Relaxed);
+        self.shared
+            .unrecorded_bytes
+            .fetch_add(body.len() as u64, Ordering::Relaxed);
         Ok(())
     }
 
@@ -210,7 +231,9 @@ impl Writer {
     /// build on it, and a restart replays it.
     fn logged(&self, seq: SeqNo, outcome: Result<()>) -> Result<SeqNo> {
         outcome.map(|()| seq).inspect_err(|error| {
-            self.shared.health.poison(&format!("operation {seq} was logged, not applied: {error}"));
+            self.shared
+                .health
+                .poison(&format!("operation {seq} was logged, not applied: {error}"));
         })
     }
 
@@ -235,7 +258,10 @@ impl Writer {
                     refused.into_inner().refuse(&EngineError::Stopping);
                 }
             } else {
-                on_ack(Ok(UpdateResult { seq, status: UpdateStatus::Acknowledged }));
+                on_ack(Ok(UpdateResult {
+                    seq,
+                    status: UpdateStatus::Acknowledged,
+                }));
             }
         }
         if self.shared.wants_checkpoint() {

@@ -175,7 +175,7 @@ struct Batch<'a, S> {
 impl<S: Space> Batch<'_, S> {
     fn insert(&self) -> Result<u64, Cancelled> {
         self.each(self.rows.len(), &|i, worker| {
-            self.find(self.rows[i], worker)
+            self.find(self.rows[i], worker);
         })?;
         let plan = self.gather_plan();
         let meeting = Meeting::new(self, &plan);

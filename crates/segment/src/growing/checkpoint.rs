@@ -92,21 +92,36 @@ impl SegmentState {
         let seq = input.u64()?;
         let rows = input.u32()?;
         let versions = input.u32()?;
-        let blobs_end = BlobPos { chunk: input.u32()?, offset: input.u32()? };
+        let blobs_end = BlobPos {
+            chunk: input.u32()?,
+            offset: input.u32()?,
+        };
         let deleted = decode_stamps(&mut input)?;
         let columns = (0..input.count(13)?)
             .map(|_| {
                 Ok(ColumnState {
                     rows: input.u32()?,
                     code_rows: input.u32()?,
-                    center: if input.bool()? { Some(input.vec()?) } else { None },
+                    center: if input.bool()? {
+                        Some(input.vec()?)
+                    } else {
+                        None
+                    },
                     stamps: decode_stamps(&mut input)?,
                 })
             })
             .collect::<Result<_, Damage>>()?;
         let checksums = input.vec()?;
         input.finish()?;
-        Ok(Self { seq, rows, versions, blobs_end, deleted, columns, checksums })
+        Ok(Self {
+            seq,
+            rows,
+            versions,
+            blobs_end,
+            deleted,
+            columns,
+            checksums,
+        })
     }
 }
 
@@ -119,7 +134,9 @@ fn encode_stamps(out: &mut Encoder, stamps: &[(Row, u64)]) {
 }
 
 fn decode_stamps(input: &mut Decoder<'_>) -> Result<Vec<(Row, u64)>, Damage> {
-    (0..input.count(12)?).map(|_| Ok((input.u32()?, input.u64()?))).collect()
+    (0..input.count(12)?)
+        .map(|_| Ok((input.u32()?, input.u64()?)))
+        .collect()
 }
 
 impl SegmentView {
@@ -141,9 +158,17 @@ impl SegmentView {
         let state = self.state();
         let segment = &self.segment;
         segment.heads.sync(recorded.rows, state.rows)?;
-        segment.payload.sync(recorded.versions, state.versions, recorded.blobs_end, state.blobs_end)?;
-        for ((column, now), before) in
-            segment.columns.iter().zip(&state.columns).zip(&recorded.columns)
+        segment.payload.sync(
+            recorded.versions,
+            state.versions,
+            recorded.blobs_end,
+            state.blobs_end,
+        )?;
+        for ((column, now), before) in segment
+            .columns
+            .iter()
+            .zip(&state.columns)
+            .zip(&recorded.columns)
         {
             column.originals().sync(before.rows, now.rows)?;
             if let Some(codes) = column.codes() {
@@ -160,8 +185,12 @@ impl SegmentView {
     /// What a checkpoint of this view records.
     fn state(&self) -> SegmentState {
         let deleted = self.segment.deleted.iter();
-        let columns: Vec<ColumnState> =
-            self.segment.columns.iter().map(|column| self.column_state(column)).collect();
+        let columns: Vec<ColumnState> = self
+            .segment
+            .columns
+            .iter()
+            .map(|column| self.column_state(column))
+            .collect();
         let mut state = SegmentState {
             seq: self.watermark,
             rows: self.len,
@@ -181,20 +210,30 @@ impl SegmentView {
         let ready = column.codes().and_then(|codes| codes.ready());
         let code_rows = ready.map_or(0, |(_, rows)| rows.min(self.len));
         // A centre without coded rows would be fixed anew, from the same rows, after a restart.
-        let center = column.codes().and_then(|codes| codes.center()).filter(|_| code_rows > 0);
+        let center = column
+            .codes()
+            .and_then(|codes| codes.center())
+            .filter(|_| code_rows > 0);
         let center = center.map(<[f32]>::to_vec);
         let stamps = column
             .stamped_rows()
             .filter(|&(row, stamp)| row < self.len && stamp <= self.watermark)
             .collect();
-        ColumnState { rows: self.len, code_rows, center, stamps }
+        ColumnState {
+            rows: self.len,
+            code_rows,
+            center,
+            stamps,
+        }
     }
 }
 
 /// Checksums of the heads, the versions and each vector's arrays up to what `state` counts.
 fn checksums(segment: &super::GrowingSegment, state: &SegmentState) -> Vec<u32> {
-    let mut sums =
-        vec![segment.heads.checksum(state.rows), segment.payload.checksum(state.versions)];
+    let mut sums = vec![
+        segment.heads.checksum(state.rows),
+        segment.payload.checksum(state.versions),
+    ];
     for (column, counted) in segment.columns.iter().zip(&state.columns) {
         sums.push(column.originals().checksum(counted.rows));
         if let Some(codes) = column.codes() {
@@ -225,7 +264,10 @@ impl SegmentWriter {
             .map_err(|damage| corrupt(damage.offset, damage.to_string()))?;
         if state.columns.len() != spec.vectors.len() {
             let (found, expected) = (state.columns.len(), spec.vectors.len());
-            return Err(corrupt(0, format!("{found} vectors, the collection has {expected}")));
+            return Err(corrupt(
+                0,
+                format!("{found} vectors, the collection has {expected}"),
+            ));
         }
         let writer = Self::open(dir, id, spec, &state)?;
         if checksums(writer.segment(), &state) != state.checksums {
@@ -249,11 +291,24 @@ mod tests {
             seq: 9,
             rows: 3,
             versions: 2,
-            blobs_end: BlobPos { chunk: 1, offset: 77 },
+            blobs_end: BlobPos {
+                chunk: 1,
+                offset: 77,
+            },
             deleted: vec![(0, 5), (2, 9)],
             columns: vec![
-                ColumnState { rows: 3, code_rows: 0, center: None, stamps: vec![(1, 0)] },
-                ColumnState { rows: 3, code_rows: 3, center: Some(vec![0.5, -1.0]), stamps: vec![] },
+                ColumnState {
+                    rows: 3,
+                    code_rows: 0,
+                    center: None,
+                    stamps: vec![(1, 0)],
+                },
+                ColumnState {
+                    rows: 3,
+                    code_rows: 3,
+                    center: Some(vec![0.5, -1.0]),
+                    stamps: vec![],
+                },
             ],
             checksums: vec![1, 2, 3],
         };

@@ -8,7 +8,7 @@
 use std::sync::{Arc, OnceLock};
 
 use flatwater_index::Row;
-use flatwater_index::codes::{Encoder, record};
+use flatwater_index::codes::{DotPairs, Encoder, record};
 use flatwater_index::hnsw::Hnsw;
 
 use super::spec::VectorSpec;
@@ -164,7 +164,12 @@ pub struct ColumnState {
 
 impl ColumnState {
     pub(super) fn empty() -> Self {
-        Self { rows: 0, code_rows: 0, center: None, stamps: Vec::new() }
+        Self {
+            rows: 0,
+            code_rows: 0,
+            center: None,
+            stamps: Vec::new(),
+        }
     }
 }
 
@@ -177,8 +182,12 @@ impl ColumnWriter {
         rows_max: Row,
         state: &ColumnState,
     ) -> Result<Self, SegmentError> {
-        let originals =
-            ChunkWriter::open(Arc::clone(dir), &format!("vector{index}"), spec.dim, state.rows)?;
+        let originals = ChunkWriter::open(
+            Arc::clone(dir),
+            &format!("vector{index}"),
+            spec.dim,
+            state.rows,
+        )?;
         let codes = spec
             .rotation
             .is_some()
@@ -201,7 +210,12 @@ impl ColumnWriter {
         for &(row, stamp) in &state.stamps {
             column.stamps.set(row, stamp);
         }
-        let writer = Self { column, originals, codes, zeros };
+        let writer = Self {
+            column,
+            originals,
+            codes,
+            zeros,
+        };
         if let Some(center) = &state.center {
             writer.fix_center(center);
         }
@@ -225,12 +239,7 @@ impl ColumnWriter {
 
     /// Appends the vector of the next row. `rotated` is the rotated original, where the caller has
     /// made it already.
-    pub(super) fn push(
-        &mut self,
-        row: Row,
-        vector: Option<&[f32]>,
-        rotated: Option<&[f32]>,
-    ) {
+    pub(super) fn push(&mut self, row: Row, vector: Option<&[f32]>, rotated: Option<&[f32]>) {
         if vector.is_none() {
             self.column.stamps.set(row, ABSENT);
         }
@@ -261,13 +270,17 @@ impl ColumnWriter {
 
     /// Fixes the centre, if that is not done, and encodes the rows that waited for it.
     fn encode_waiting_rows(&mut self) {
-        let Some(codes) = &self.column.codes else { return };
+        let Some(codes) = &self.column.codes else {
+            return;
+        };
         if codes.encoder.get().is_none() {
             self.fix_center(&self.mean_of_first_rows());
         }
-        let (Some(Centred { encoder, .. }), Some(rotation), Some(writers)) =
-            (codes.encoder.get(), &self.column.spec.rotation, &mut self.codes)
-        else {
+        let (Some(Centred { encoder, .. }), Some(rotation), Some(writers)) = (
+            codes.encoder.get(),
+            &self.column.spec.rotation,
+            &mut self.codes,
+        ) else {
             return;
         };
         let mut rotated = vec![0.0; self.column.spec.dim];
@@ -285,7 +298,8 @@ impl ColumnWriter {
             return;
         };
         codes.encoder.get_or_init(|| Centred {
-            encoder: Encoder::new(self.column.spec.metric, Arc::clone(rotation), center),
+            encoder: Encoder::new(self.column.spec.metric, Arc::clone(rotation), center)
+                .with_dot_pairs(DotPairs::Distance),
             center: center.to_vec(),
         });
     }
@@ -300,7 +314,9 @@ impl ColumnWriter {
                 *sum += f64::from(*x);
             }
         }
-        sums.iter().map(|sum| (sum / f64::from(rows.max(1))) as f32).collect()
+        sums.iter()
+            .map(|sum| (sum / f64::from(rows.max(1))) as f32)
+            .collect()
     }
 }
 

@@ -66,8 +66,11 @@ impl FieldBuilders {
 
     /// Makes what was pushed available to the next view.
     pub fn refresh(&mut self) {
-        let snapshot: FieldIndexes =
-            self.builders.iter().map(|(field, b)| (field.clone(), b.snapshot())).collect();
+        let snapshot: FieldIndexes = self
+            .builders
+            .iter()
+            .map(|(field, b)| (field.clone(), b.snapshot()))
+            .collect();
         self.snapshot = Arc::new(snapshot);
     }
 

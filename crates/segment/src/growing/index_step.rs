@@ -19,20 +19,28 @@ impl GrowingSegment {
         workers: &dyn Workers,
         cancel: &(dyn Fn() -> bool + Sync),
     ) -> bool {
-        let Some(column) = self.columns.get(column) else { return false };
-        let Some(graph) = column.graph() else { return false };
+        let Some(column) = self.columns.get(column) else {
+            return false;
+        };
+        let Some(graph) = column.graph() else {
+            return false;
+        };
         let indexed = graph.indexed_len();
         let available = column.graph_available().saturating_sub(indexed);
         if available == 0 {
             return false;
         }
         let end = indexed + graph.next_batch_len(available);
-        let skip = |row: Row| {
-            !column.has(row, 0) || self.deleted.get(row) <= self.dead_before
-        };
-        let outcome = match column.codes().and_then(|codes| codes.ready().map(|r| (codes, r.0))) {
+        let skip = |row: Row| !column.has(row, 0) || self.deleted.get(row) <= self.dead_before;
+        let outcome = match column
+            .codes()
+            .and_then(|codes| codes.ready().map(|r| (codes, r.0)))
+        {
             Some((codes, encoder)) => {
-                let space = CodeSpace { encoder, codes8: codes.codes8() };
+                let space = CodeSpace {
+                    encoder,
+                    codes8: codes.codes8(),
+                };
                 graph.insert_batch(&space, end, &skip, workers, cancel)
             }
             None => {

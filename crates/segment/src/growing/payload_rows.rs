@@ -106,7 +106,8 @@ impl PayloadRows {
     /// `seq` of the payload that a view up to `watermark` sees, 0 if none.
     #[must_use]
     pub fn seq_at(&self, row: Row, watermark: SeqNo) -> SeqNo {
-        self.version_at(row, watermark).map_or(0, |version| version.seq)
+        self.version_at(row, watermark)
+            .map_or(0, |version| version.seq)
     }
 
     /// The payload of a row as a view up to `watermark` sees it; empty if it has none.
@@ -114,12 +115,17 @@ impl PayloadRows {
     /// # Errors
     /// [`SegmentError::Corrupt`] if the stored bytes do not check.
     pub fn payload_at(&self, row: Row, watermark: SeqNo) -> Result<Payload, SegmentError> {
-        let Some(version) = self.version_at(row, watermark) else { return Ok(Payload::new()) };
-        let bytes = self.blobs.get(version.addr).map_err(|damage| SegmentError::Corrupt {
-            file: "payload".to_owned(),
-            offset: u64::from(version.addr.offset),
-            detail: format!("payload of row {row}: {damage}"),
-        })?;
+        let Some(version) = self.version_at(row, watermark) else {
+            return Ok(Payload::new());
+        };
+        let bytes = self
+            .blobs
+            .get(version.addr)
+            .map_err(|damage| SegmentError::Corrupt {
+                file: "payload".to_owned(),
+                offset: u64::from(version.addr.offset),
+                detail: format!("payload of row {row}: {damage}"),
+            })?;
         serde_json::from_slice(bytes).map_err(|error| SegmentError::Corrupt {
             file: "payload".to_owned(),
             offset: u64::from(version.addr.offset),
@@ -179,7 +185,11 @@ impl PayloadRowsWriter {
             heads: HeadPages::new(),
             blobs: blobs.log(),
         });
-        Self { rows, versions, blobs }
+        Self {
+            rows,
+            versions,
+            blobs,
+        }
     }
 
     /// The readers' side.
@@ -206,7 +216,12 @@ impl PayloadRowsWriter {
         let addr = self.blobs.push(json);
         self.blobs.publish();
         let index = self.versions.pushed();
-        let version = Version { seq, row, previous: self.rows.heads.get(row), addr };
+        let version = Version {
+            seq,
+            row,
+            previous: self.rows.heads.get(row),
+            addr,
+        };
         self.versions.push(&version.encode());
         self.versions.publish();
         self.rows.heads.set(row, index);

@@ -53,7 +53,9 @@ pub struct CodeRow<'a> {
 impl Scorer for CodeRow<'_> {
     #[inline]
     fn score(&self, row: Row) -> f32 {
-        self.space.encoder.pair8(self.record, self.space.codes8.row(row))
+        self.space
+            .encoder
+            .pair8(self.record, self.space.codes8.row(row))
     }
 
     #[inline]
@@ -69,7 +71,10 @@ impl Space for CodeSpace<'_> {
         Self: 'b;
 
     fn scorer_of(&self, row: Row) -> CodeRow<'_> {
-        CodeRow { space: *self, record: self.codes8.row(row) }
+        CodeRow {
+            space: *self,
+            record: self.codes8.row(row),
+        }
     }
 
     #[inline]
@@ -96,14 +101,20 @@ impl<'a> OriginalScorer<'a> {
     /// Compares `vector` with the rows of `originals`.
     #[must_use]
     pub fn new(metric: Metric, vector: &'a [f32], originals: &'a ChunkArray<f32>) -> Self {
-        Self { metric, kernels: kernels(), vector, originals }
+        Self {
+            metric,
+            kernels: kernels(),
+            vector,
+            originals,
+        }
     }
 }
 
 impl Scorer for OriginalScorer<'_> {
     #[inline]
     fn score(&self, row: Row) -> f32 {
-        self.kernels.score(self.metric, self.vector, self.originals.row(row))
+        self.kernels
+            .score(self.metric, self.vector, self.originals.row(row))
     }
 
     #[inline]

@@ -26,9 +26,14 @@ impl VectorSpec {
     /// A vector with the rotation that `seed` gives, where the metric and the dimensions have codes.
     #[must_use]
     pub fn new(name: &str, dim: usize, metric: Metric, hnsw: Option<Params>, seed: u64) -> Self {
-        let rotation =
-            Encoder::supports(metric, dim).then(|| Arc::new(Rotation::new(dim, seed)));
-        Self { name: name.to_owned(), dim, metric, rotation, hnsw }
+        let rotation = Encoder::supports(metric, dim).then(|| Arc::new(Rotation::new(dim, seed)));
+        Self {
+            name: name.to_owned(),
+            dim,
+            metric,
+            rotation,
+            hnsw,
+        }
     }
 }
 

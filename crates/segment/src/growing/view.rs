@@ -9,10 +9,10 @@ use super::fields::FieldIndexes;
 use crate::chunk::BlobPos;
 use crate::error::SegmentError;
 use crate::ids::{PointId, SeqNo};
+use crate::mask::{Mask, RowSource};
 use crate::payload::Payload;
 use crate::payload::eval::CompiledFilter;
 use crate::payload::filter::{Condition, Filter};
-use crate::mask::{Mask, RowSource};
 
 /// An immutable view of a growing segment. Cloning it copies two pointers.
 #[derive(Clone, Debug)]
@@ -104,7 +104,10 @@ impl SegmentView {
     /// `seq` of the last change of a row in this view, its payload included.
     #[must_use]
     pub fn version_of(&self, row: Row) -> SeqNo {
-        self.segment.head(row).seq.max(self.segment.payload.seq_at(row, self.watermark))
+        self.segment
+            .head(row)
+            .seq
+            .max(self.segment.payload.seq_at(row, self.watermark))
     }
 
     /// The vectors of a row by name, in the order of names.
@@ -120,7 +123,9 @@ impl SegmentView {
     #[must_use]
     pub fn vector_of(&self, row: Row, column: usize) -> Option<&[f32]> {
         let column = self.segment.columns.get(column)?;
-        column.has(row, self.watermark).then(|| column.originals().row(row))
+        column
+            .has(row, self.watermark)
+            .then(|| column.originals().row(row))
     }
 
     /// Live points that have a value under an indexed field; 0 without an index of that name.
@@ -157,7 +162,11 @@ impl SegmentView {
                 .count() as u64;
             u64::from(end) - dead_rows - without
         };
-        self.segment.columns.iter().map(|column| covered(column)).sum()
+        self.segment
+            .columns
+            .iter()
+            .map(|column| covered(column))
+            .sum()
     }
 }
 

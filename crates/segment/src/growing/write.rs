@@ -108,8 +108,14 @@ impl SegmentWriter {
             dir,
             recorded: Mutex::new(SegmentState::empty(columns.len())),
         });
-        let mut writer =
-            Self { segment, heads, columns, payload, fields: FieldBuilders::default(), live: 0 };
+        let mut writer = Self {
+            segment,
+            heads,
+            columns,
+            payload,
+            fields: FieldBuilders::default(),
+            live: 0,
+        };
         writer.restore(state)?;
         Ok(writer)
     }
@@ -149,21 +155,19 @@ impl SegmentWriter {
     /// # Errors
     /// [`SegmentError::Dir`], a full disk among them; nothing changed then.
     /// [`SegmentError::Full`] past the slack that one operation has.
-    pub fn reserve(
-        &mut self,
-        rows: usize,
-        payload_sizes: &[usize],
-    ) -> Result<(), SegmentError> {
+    pub fn reserve(&mut self, rows: usize, payload_sizes: &[usize]) -> Result<(), SegmentError> {
         let len = self.segment.rows_len();
         let room = self.segment.spec.rows_max.saturating_add(ROWS_SLACK) - len;
         let rows = Row::try_from(rows).ok().filter(|&rows| rows <= room);
-        let Some(rows) = rows else { return Err(SegmentError::Full { rows: len }) };
+        let Some(rows) = rows else {
+            return Err(SegmentError::Full { rows: len });
+        };
         self.heads.reserve(rows)?;
         for column in &mut self.columns {
             column.reserve(rows)?;
         }
-        let versions = Row::try_from(payload_sizes.len())
-            .map_err(|_| SegmentError::Full { rows: len })?;
+        let versions =
+            Row::try_from(payload_sizes.len()).map_err(|_| SegmentError::Full { rows: len })?;
         self.payload.reserve(versions, payload_sizes)
     }
 
@@ -177,7 +181,11 @@ impl SegmentWriter {
         let first = self.segment.rows_len();
         for (row, new) in (first..).zip(rows) {
             let previous = self.segment.ids.newest(new.id);
-            let head = RowHead { id: new.id, seq, previous };
+            let head = RowHead {
+                id: new.id,
+                seq,
+                previous,
+            };
             self.heads.push(&head.encode());
             for (column, vector) in self.columns.iter_mut().zip(&new.vectors) {
                 let original = vector.as_ref().map(|v| v.original.as_slice());
@@ -199,7 +207,8 @@ impl SegmentWriter {
             self.segment.ids.set(new.id, row);
             self.live += 1;
             if !self.fields.is_empty() {
-                self.fields.push(row, &self.segment.payload.payload_at(row, seq)?);
+                self.fields
+                    .push(row, &self.segment.payload.payload_at(row, seq)?);
             }
         }
         Ok(())
@@ -281,5 +290,4 @@ impl SegmentWriter {
             segment: Arc::clone(&self.segment),
         }
     }
-
 }

@@ -13,7 +13,6 @@ pub mod scalar;
 
 pub mod eval;
 
-
 pub mod edit;
 
 pub mod select;

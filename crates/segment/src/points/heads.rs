@@ -36,7 +36,9 @@ impl RowHead {
     /// Reads the stored form back; `None` if the words cannot be a head.
     #[must_use]
     pub fn decode(words: &[u64]) -> Option<Self> {
-        let [low, high, seq, tail] = *words else { return None };
+        let [low, high, seq, tail] = *words else {
+            return None;
+        };
         let id = match tail >> 32 {
             0 => PointId::Num(low),
             1 => PointId::Uuid(u128::from(high) << 64 | u128::from(low)),
@@ -56,9 +58,17 @@ mod tests {
 
     #[test]
     fn a_head_reads_back_as_it_was_written() {
-        for id in [PointId::Num(0), PointId::Num(u64::MAX), PointId::Uuid(u128::MAX - 5)] {
+        for id in [
+            PointId::Num(0),
+            PointId::Num(u64::MAX),
+            PointId::Uuid(u128::MAX - 5),
+        ] {
             for previous in [None, Some(0), Some(u32::MAX - 1)] {
-                let head = RowHead { id, seq: 77, previous };
+                let head = RowHead {
+                    id,
+                    seq: 77,
+                    previous,
+                };
                 assert_eq!(RowHead::decode(&head.encode()), Some(head));
             }
         }

@@ -23,7 +23,9 @@ impl IdMap {
     /// The newest row of `id`, if the segment has ever held it.
     #[must_use]
     pub fn newest(&self, id: PointId) -> Option<Row> {
-        self.rows.get(&id).map(|entry| entry.value().load(Ordering::Acquire))
+        self.rows
+            .get(&id)
+            .map(|entry| entry.value().load(Ordering::Acquire))
     }
 
     /// Makes `row` the newest row of `id`. Called by the writer only, after the row is published.

@@ -9,20 +9,20 @@ pub mod plan;
 
 use std::cell::RefCell;
 
+use flatwater_index::Row;
 use flatwater_index::codes::Query;
 use flatwater_index::distance::kernels;
 use flatwater_index::flat;
 use flatwater_index::hnsw::{Hnsw, Scratch};
 use flatwater_index::topk::TopK;
-use flatwater_index::Row;
 
 use crate::error::SegmentError;
 use crate::growing::column::VectorColumn;
+use crate::growing::space::{CodeScorer, OriginalScorer};
 use crate::growing::view::SegmentView;
 use crate::ids::PointId;
 use crate::mask::Mask;
 use plan::{Facts, Path};
-use crate::growing::space::{CodeScorer, OriginalScorer};
 
 /// A search on one segment.
 #[derive(Debug)]
@@ -67,11 +67,18 @@ pub fn search_segment(
     view: &SegmentView,
     search: &SegmentSearch<'_>,
 ) -> Result<Vec<Hit>, SegmentError> {
-    let Some(column) = view.segment().columns().get(search.column) else { return Ok(Vec::new()) };
+    let Some(column) = view.segment().columns().get(search.column) else {
+        return Ok(Vec::new());
+    };
     if search.k == 0 || view.live_count() == 0 {
         return Ok(Vec::new());
     }
-    let walk = Walk { view, column, search, is_dense: column.is_dense() };
+    let walk = Walk {
+        view,
+        column,
+        search,
+        is_dense: column.is_dense(),
+    };
     let hits = match walk.plan() {
         Path::Originals => walk.originals(),
         path => {
@@ -120,18 +127,21 @@ impl Walk<'_> {
     fn matching_bound(&self) -> u64 {
         let live = self.view.live_count();
         match self.search.mask {
-            Some(mask) if mask.is_exact() => mask.candidates().filter(|&r| self.counts(r)).count() as u64,
+            Some(mask) if mask.is_exact() => {
+                mask.candidates().filter(|&r| self.counts(r)).count() as u64
+            }
             Some(mask) => mask.upper_count().min(live),
             None if self.is_dense => live,
-            None => (0..self.view.rows_len()).filter(|&row| self.counts(row)).count() as u64,
+            None => (0..self.view.rows_len())
+                .filter(|&row| self.counts(row))
+                .count() as u64,
         }
     }
 
     /// Whether a row is live and has the vector, whatever the filter says.
     #[inline]
     fn counts(&self, row: Row) -> bool {
-        self.view.is_live(row)
-            && (self.is_dense || self.column.has(row, self.view.watermark()))
+        self.view.is_live(row) && (self.is_dense || self.column.has(row, self.view.watermark()))
     }
 
     #[inline]
@@ -160,20 +170,32 @@ impl Walk<'_> {
 
     fn hits(&self, best: TopK<(PointId, Row)>) -> Vec<Hit> {
         let sorted = best.into_sorted_vec().into_iter();
-        sorted.map(|(score, (id, row))| Hit { score, id, row }).collect()
+        sorted
+            .map(|(score, (id, row))| Hit { score, id, row })
+            .collect()
     }
 
     /// Candidates of the graph and of the scans, scored again by their originals.
     fn candidates(&self, path: Path) -> Vec<Hit> {
         let rows = self.view.rows_len();
-        let walked = if path == Path::Scan { 0 } else { self.covered() };
+        let walked = if path == Path::Scan {
+            0
+        } else {
+            self.covered()
+        };
         let mut candidates: Vec<Row> = Vec::new();
         let mut best = TopK::new(self.search.k);
-        match self.column.codes().and_then(|codes| codes.ready().map(|ready| (codes, ready))) {
+        match self
+            .column
+            .codes()
+            .and_then(|codes| codes.ready().map(|ready| (codes, ready)))
+        {
             Some((codes, (encoder, coded))) => {
                 let coded = coded.min(rows);
                 let query = Query::new(encoder, self.search.vector);
-                if walked > 0 && let Some(graph) = self.column.graph() {
+                if walked > 0
+                    && let Some(graph) = self.column.graph()
+                {
                     let scorer = CodeScorer::new(&query, codes.codes8());
                     candidates.extend(self.walk_graph(graph, &scorer, path, walked));
                 }
@@ -181,7 +203,9 @@ impl Walk<'_> {
                 self.score_originals(self.behind(coded), &mut best);
             }
             None => {
-                if walked > 0 && let Some(graph) = self.column.graph() {
+                if walked > 0
+                    && let Some(graph) = self.column.graph()
+                {
                     let scorer = OriginalScorer::new(
                         self.column.spec().metric,
                         self.search.vector,
@@ -211,7 +235,8 @@ impl Walk<'_> {
         path: Path,
         covered: Row,
     ) -> Vec<Row> {
-        let ef = self.search.ef.max(self.search.k).min(covered as usize);
+        let ef = self.search.ef.max(self.search.k);
+        let ef = plan::beam(ef, self.column.spec().metric).min(covered as usize);
         let accept = |row: Row| row < covered && self.accepts(row);
         let found = SCRATCH.with_borrow_mut(|scratch| match (path, self.search.mask) {
             (Path::FilteredWalk, Some(mask)) => {
@@ -231,10 +256,15 @@ impl Walk<'_> {
         from: Row,
         to: Row,
     ) -> Vec<Row> {
-        let mut best: TopK<Row> = TopK::new(plan::scan_candidates(self.search.k));
+        let mut best: TopK<Row> =
+            TopK::new(plan::scan_candidates(self.search.k, self.column.spec().dim));
         match self.search.mask {
             Some(mask) if plan::is_sparse(mask.upper_count(), self.view.rows_len()) => {
-                for row in mask.candidates().skip_while(|&r| r < from).take_while(|&r| r < to) {
+                for row in mask
+                    .candidates()
+                    .skip_while(|&r| r < from)
+                    .take_while(|&r| r < to)
+                {
                     if self.accepts(row) {
                         best.push(query.score1(codes1.row(row)), row);
                     }
@@ -254,6 +284,9 @@ impl Walk<'_> {
                 }
             }
         }
-        best.into_sorted_vec().into_iter().map(|(_, row)| row).collect()
+        best.into_sorted_vec()
+            .into_iter()
+            .map(|(_, row)| row)
+            .collect()
     }
 }

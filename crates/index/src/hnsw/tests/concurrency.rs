@@ -66,7 +66,7 @@ fn read_until(done: &AtomicBool, graph: &Hnsw, points: &Points, seed: u64) -> (u
         assert_eq!(found.len(), all, "fewer rows than there are");
         asked += 1;
         found_self += u64::from(found.iter().any(|s| s.row == row));
-        let even = |other: Row| other % 2 == 0;
+        let even = |other: Row| other.is_multiple_of(2);
         let found = graph.search_filtered(&scorer, 20, &even, &below, &mut scratch);
         assert!(found.iter().all(|s| s.row < indexed && even(s.row)));
     }

@@ -74,7 +74,7 @@ proptest! {
         for step in steps {
             let start = graph.indexed_len();
             let end = points.len().min(start + step.len);
-            let skip = |row: Row| step.skip_each.is_some_and(|each| row % each == 0);
+            let skip = |row: Row| step.skip_each.is_some_and(|each| row.is_multiple_of(each));
             let looks = AtomicI64::new(step.cancel_at.unwrap_or(i64::MAX));
             let cancel = || looks.fetch_sub(1, Ordering::Relaxed) <= 0;
             let before = fingerprint(&graph, end);
@@ -223,7 +223,7 @@ fn searches_that_ask_for_more_than_there_is_return_every_accepted_row() {
     );
     let mut scratch = Scratch::new();
     for keep_each in [1, 2, 5, 50] {
-        let keep = |row: Row| row % keep_each == 0;
+        let keep = |row: Row| row.is_multiple_of(keep_each);
         let query = points.row(3);
         let truth = points.exact(query, 700, keep);
         let scorer = points.query(query);
@@ -233,7 +233,7 @@ fn searches_that_ask_for_more_than_there_is_return_every_accepted_row() {
             truth
         );
         // The filter and liveness together.
-        let live = |row: Row| row % 3 != 0;
+        let live = |row: Row| !row.is_multiple_of(3);
         let truth = points.exact(query, 700, |row| keep(row) && live(row));
         assert_eq!(
             graph.search_filtered(&scorer, 700, &keep, &live, &mut scratch),
