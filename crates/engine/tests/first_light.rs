@@ -123,7 +123,7 @@ fn wait_until_green(collection: &Collection) {
 
 #[test]
 fn points_are_found_while_they_are_indexed_and_after_a_restart() {
-    const ROWS: u64 = 6000;
+    const ROWS: u64 = 4000;
     const DIM: usize = 64;
     for metric in [
         Metric::Cosine,

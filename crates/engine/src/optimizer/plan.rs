@@ -121,4 +121,38 @@ mod tests {
                 .is_empty()
         );
     }
+
+    #[test]
+    fn the_indexing_policy_converges() {
+        let mut state = 7u64;
+        let mut roll = |sides: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % sides
+        };
+        for _ in 0..500 {
+            let mut facts: Vec<ColumnFacts> = (0..roll(6))
+                .map(|index| ColumnFacts {
+                    segment: Uuid::from_u128(u128::from(index)),
+                    has_graph: roll(5) > 0,
+                    is_running: roll(3) == 0,
+                    ..column(roll(5000) as Row, roll(5000) as Row, false)
+                })
+                .collect();
+            let indexing_threshold = roll(2000) as usize;
+            let config = OptimizerConfig { indexing_threshold, ..OptimizerConfig::default() };
+            // With no writes, each batch takes at least one row, so this many steps are enough.
+            let steps_max: u64 = facts.iter().map(|c| u64::from(c.unindexed())).sum();
+            let mut steps = 0;
+            while let Some(first) = indexing(&facts, &config).work.first().copied() {
+                assert!(steps < steps_max, "{facts:?}");
+                let same = |c: &&mut ColumnFacts| c.segment == first.segment;
+                for worked in facts.iter_mut().filter(same) {
+                    worked.indexed += 1 + roll(u64::from(worked.unindexed())) as Row;
+                    worked.is_running = true;
+                }
+                steps += 1;
+            }
+            assert_eq!(indexing(&facts, &config), indexing(&facts, &config));
+        }
+    }
 }

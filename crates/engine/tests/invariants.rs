@@ -1,0 +1,181 @@
+//! The promises of ARCHITECTURE.md that the engine keeps alone.
+
+#![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crossbeam_channel::bounded;
+use flatwater_engine::pool::bell::Bell;
+use flatwater_engine::shard::op::encode_rows;
+use flatwater_engine::shard::view::ShardView;
+use flatwater_engine::shard::{Shard, ShardOptions, Target};
+use flatwater_engine::update::OnAck;
+use flatwater_index::Metric;
+use flatwater_index::hnsw::{Inline, Params};
+use flatwater_segment::PointId;
+use flatwater_segment::dir::{Directory, FsDirectory};
+use flatwater_segment::growing::spec::{SegmentSpec, VectorSpec};
+use flatwater_segment::growing::write::{NewRow, NewVector};
+use flatwater_segment::payload::Payload;
+use flatwater_segment::search::{SegmentSearch, search_segment};
+use serde_json::json;
+
+const DIM: usize = 64;
+
+fn shard(path: &Path) -> Shard {
+    let dir: Arc<dyn Directory> = Arc::new(FsDirectory::open(path).unwrap());
+    let params = Params { m: 8, ef_construct: 40, seed: 1 };
+    let vectors = vec![VectorSpec::new("", DIM, Metric::Euclid, Some(params), 1)];
+    let options = ShardOptions {
+        spec: Arc::new(SegmentSpec { vectors, rows_max: 100_000 }),
+        log_file_bytes: 1 << 20,
+        flush_interval: Duration::from_millis(50),
+        background: Bell::default(),
+    };
+    Shard::open(&dir, &options).unwrap()
+}
+
+/// Runs an update and waits for its acknowledgement.
+fn acknowledged(update: impl FnOnce(OnAck) -> flatwater_engine::error::Result<()>) {
+    let (sender, receiver) = bounded(1);
+    update(Box::new(move |result| sender.send(result).unwrap())).unwrap();
+    receiver.recv().unwrap().unwrap();
+}
+
+fn vector(id: u64, salt: u64) -> Vec<f32> {
+    (0..DIM as u64).map(|i| ((id * 31 + i * 17 + salt * 7) % 101) as f32).collect()
+}
+
+fn upsert(shard: &Shard, ids: std::ops::Range<u64>, salt: u64) {
+    let rows: Vec<NewRow> = ids
+        .map(|id| NewRow {
+            id: PointId::Num(id),
+            vectors: vec![Some(NewVector { original: vector(id, salt), rotated: None })],
+            payload_json: Some(json!({ "salt": salt }).to_string().into_bytes()),
+        })
+        .collect();
+    let body = encode_rows(&[String::new()], &rows);
+    acknowledged(|on_ack| shard.upsert(rows, body, false, on_ack));
+}
+
+fn set_salt(shard: &Shard, ids: Vec<u64>, salt: u64) {
+    let mut patch = Payload::new();
+    patch.insert("salt".into(), json!(salt));
+    let target = Target::Ids(ids.into_iter().map(PointId::Num).collect());
+    acknowledged(|on_ack| shard.set_payload(target, patch, None, false, on_ack));
+}
+
+/// Everything that a view shows.
+fn contents(view: &ShardView) -> Vec<(PointId, Vec<f32>, Payload)> {
+    let mut points = Vec::new();
+    for segment in &view.segments {
+        segment.walk_points(None, |id, row| {
+            let vector = segment.vector_of(row, 0).unwrap().to_vec();
+            points.push((id, vector, segment.payload_of(row).unwrap()));
+            true
+        });
+    }
+    points
+}
+
+#[test]
+fn a_view_never_changes() {
+    let folder = tempfile::tempdir().unwrap();
+    let shard = shard(folder.path());
+    upsert(&shard, 0..300, 1);
+    let view = shard.view();
+    let before = contents(&view);
+    assert_eq!(before.len(), 300);
+
+    upsert(&shard, 100..1500, 2);
+    set_salt(&shard, (0..50).collect(), 3);
+    acknowledged(|on_ack| {
+        shard.delete(Target::Ids((50..100).map(PointId::Num).collect()), false, on_ack)
+    });
+    let segment = Arc::clone(shard.view().segments[0].segment());
+    while segment.index_step(0, &Inline, &|| false) {}
+
+    assert_eq!(contents(&view), before);
+    assert_eq!(view.live_count(), 300);
+    assert_eq!(contents(&shard.view()).len(), 1450);
+}
+
+#[test]
+fn only_the_writer_thread_publishes_a_view() {
+    fn sources(folder: &Path, found: &mut Vec<std::path::PathBuf>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                sources(&path, found);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                found.push(path);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut found);
+    let publishers: Vec<_> = found
+        .iter()
+        .filter(|path| std::fs::read_to_string(path).unwrap().contains("view.store("))
+        .map(|path| path.file_name().unwrap().to_owned())
+        .collect();
+    assert_eq!(publishers, ["writer.rs"]);
+}
+
+#[test]
+fn a_stopped_builder_delays_no_search_and_no_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let shard = shard(folder.path());
+    upsert(&shard, 0..3000, 1);
+    let segment = Arc::clone(shard.view().segments[0].segment());
+    for _ in 0..20 {
+        assert!(segment.index_step(0, &Inline, &|| false));
+    }
+    let (stopped, is_stopped) = bounded(1);
+    let released = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let builder = scope.spawn(|| {
+            // In the middle of a batch the builder stops dead, as if its core were taken away.
+            let stop = || {
+                let _already_told = stopped.try_send(());
+                while !released.load(Ordering::Acquire) {
+                    std::thread::yield_now();
+                }
+                false
+            };
+            segment.index_step(0, &Inline, &stop)
+        });
+        is_stopped.recv().unwrap();
+        for id in 0..20 {
+            upsert(&shard, 5000 + id..5001 + id, 2);
+            let query = vector(5000 + id, 2);
+            let search =
+                SegmentSearch { column: 0, vector: &query, k: 1, ef: 50, exact: false, mask: None };
+            let hits = search_segment(&shard.view().segments[0], &search).unwrap();
+            assert_eq!(hits[0].score, 0.0);
+        }
+        assert!(!builder.is_finished());
+        released.store(true, Ordering::Release);
+        assert!(builder.join().unwrap());
+    });
+}
+
+#[test]
+fn a_payload_change_copies_no_vector() {
+    let folder = tempfile::tempdir().unwrap();
+    let shard = shard(folder.path());
+    upsert(&shard, 0..2000, 1);
+    let before = shard.view();
+    set_salt(&shard, (0..2000).collect(), 9);
+    let after = shard.view();
+    let (old, new) = (&before.segments[0], &after.segments[0]);
+    assert_eq!(new.rows_len(), old.rows_len());
+    assert_eq!(new.segment().columns()[0].originals().len(), 2000);
+    let address = |view: &ShardView| view.segments[0].vector_of(7, 0).unwrap().as_ptr();
+    assert_eq!(address(&before), address(&after));
+    assert!(contents(&after).iter().all(|(_, _, payload)| payload["salt"] == json!(9)));
+    assert!(contents(&before).iter().all(|(_, _, payload)| payload["salt"] == json!(1)));
+}
