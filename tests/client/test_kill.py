@@ -74,7 +74,7 @@ def test_kill_9_at_random_instants_loses_nothing_that_was_acknowledged(new_serve
         check_everything(server, COLLECTION, threads, why)
         states = [t.state for t in threads]
         acknowledged += sum(t.acknowledged for t in threads)
-    assert acknowledged > 20 * ROUNDS, f"only {acknowledged} writes: too few to prove anything"
+    assert acknowledged > 10 * ROUNDS, f"only {acknowledged} writes: too few to prove anything"
     print(f"{acknowledged} acknowledged operations, {sum(map(len, states))} points, seed {seed}")
     code, _ = server.stop(within=10)
     assert code == 0

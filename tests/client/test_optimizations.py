@@ -103,7 +103,7 @@ def test_threshold_0_means_no_indexing_and_green(server, client, name, words):
 
 def test_work_that_may_not_run_is_grey_with_a_reason(server, client, name, words):
     """Field report L5: with optimization threads 0 the status was yellow for ever."""
-    fill(client, name, words.rows[:1000], indexing_threshold=100, max_optimization_threads=0)
+    fill(client, name, words.rows[:1500], indexing_threshold=100, max_optimization_threads=0)
     time.sleep(0.5)
     reply = server.call("GET", f"/collections/{name}")
     info = reply.result

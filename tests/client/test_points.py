@@ -245,4 +245,4 @@ def test_reading_from_a_collection_that_is_not_there_is_not_found(client):
     with pytest.raises(UnexpectedResponse) as refusal:
         client.count("never-made")
     assert refusal.value.status_code == 404
-    assert "Not found: Collection `never-made` doesn't exist!" in str(refusal.value.content)
+    assert "Not found: Collection `never-made` doesn't exist!" in refusal.value.content.decode()

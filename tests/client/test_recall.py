@@ -19,9 +19,9 @@ DEFAULT_THRESHOLD_KB = 10_000
 
 def data_sets():
     """The rows in the repository with an eager index, and the full set as a user would load it."""
-    small = pytest.param(flatwater_data.IN_REPOSITORY, 500, 200, id="12k")
+    small = pytest.param(flatwater_data.IN_REPOSITORY, 500, 600, id="12k")
     full = flatwater_data.full_folder()
-    return [small] + ([pytest.param(full, DEFAULT_THRESHOLD_KB, 420, id="full")] if full else [])
+    return [small] + ([pytest.param(full, DEFAULT_THRESHOLD_KB, 1800, id="full")] if full else [])
 
 
 @pytest.mark.parametrize(("folder", "threshold_kb", "seconds"), data_sets())
@@ -49,6 +49,8 @@ def test_recall_holds_while_points_arrive_and_are_indexed(server, client, name, 
             assert share >= DURING, f"recall {share:.3f} at: {moment}"
             checkpoints += 1
             partly_indexed += 0 < indexed < loader.acknowledged
+        # The builder takes only what searches leave; a closed loop on two cores would leave little.
+        time.sleep(0.3)
         assert time.monotonic() - begin < seconds, f"still at work after {seconds} s: {moment}"
     assert loader.failure is None, loader.failure
     assert partly_indexed >= 3, f"only {partly_indexed} of {checkpoints} checkpoints saw the graph grow"

@@ -143,7 +143,10 @@ impl Place {
         }
         let module = names.first()?.clone();
         let is_root = names.len() == 1 && (module == "lib" || module == "main");
-        let is_test = module == "bin" || names.iter().any(|name| name == "tests");
+        let is_test = module == "bin"
+            || names
+                .iter()
+                .any(|name| name == "tests" || name.ends_with("_tests"));
         (!is_root && !is_test).then_some(Self {
             module,
             depth: names.len(),

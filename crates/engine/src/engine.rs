@@ -62,16 +62,18 @@ impl Engine {
         let dir = root.subdir("collections")?;
         let bell = Bell::default();
         let mut opened = Collections::new();
-        for name in dir.subdirs()? {
-            let collection_dir = dir.subdir(&name)?;
+        dir.sweep()?;
+        for folder in dir.subdirs()? {
+            let collection_dir = dir.subdir(&folder)?;
             match CollectionFile::read(collection_dir.as_ref())? {
                 Some(file) => {
+                    let name = file.name.clone();
                     tracing::info!(collection = name, "recovering");
-                    let collection = open_collection(&collection_dir, file, &bell)?;
+                    let collection = open_collection(&collection_dir, folder, file, &bell)?;
                     opened.insert(name, Arc::new(collection));
                 }
                 // A creation that did not finish, or a deletion that did not.
-                None => dir.remove_subdir(&name)?,
+                None => dir.remove_subdir(&folder)?,
             }
         }
         let collections = Arc::new(ArcSwap::from_pointee(opened));
@@ -120,7 +122,7 @@ impl Engine {
     /// Creates a collection.
     ///
     /// # Errors
-    /// `CollectionExists`; `Invalid` for a name that no directory can have; `Io`, `DiskFull`.
+    /// `CollectionExists`, `Io`, `DiskFull`. Which names are allowed is the caller's to check.
     pub fn create_collection(&self, name: &str, config: CollectionConfig) -> Result<()> {
         let _change = self.change.lock();
         if self.stop.load(Ordering::Acquire) {
@@ -129,17 +131,13 @@ impl Engine {
         if self.collections.load().contains_key(name) {
             return Err(EngineError::CollectionExists(name.to_owned()));
         }
-        flatwater_segment::dir::check_name(name).map_err(|_| {
-            EngineError::Invalid(format!(
-                "collection name `{name}` cannot be the name of a folder"
-            ))
-        })?;
-        let dir = self.dir.subdir(name)?;
+        let folder = folder_of(name);
+        let dir = self.dir.subdir(&folder)?;
         // Any seed serves; the id of the collection is as random as the rows are not.
         let seed = Uuid::new_v4().as_u128() as u64;
-        let file = CollectionFile::new(config, seed);
+        let file = CollectionFile::new(name, config, seed);
         file.write(dir.as_ref())?;
-        let collection = Arc::new(open_collection(&dir, file, &self.bell)?);
+        let collection = Arc::new(open_collection(&dir, folder, file, &self.bell)?);
         self.replace(|collections| {
             collections.insert(name.to_owned(), Arc::clone(&collection));
         });
@@ -156,13 +154,13 @@ impl Engine {
         let Some(collection) = self.collections.load().get(name).cloned() else {
             return Ok(false);
         };
-        let dir = self.dir.subdir(name)?;
+        let dir = self.dir.subdir(collection.folder())?;
         CollectionFile::remove(dir.as_ref())?;
         self.replace(|collections| {
             collections.remove(name);
         });
         collection.shard().abandon();
-        self.dir.remove_subdir(name)?;
+        self.dir.remove_subdir(collection.folder())?;
         Ok(true)
     }
 
@@ -219,8 +217,18 @@ impl Drop for Engine {
     }
 }
 
+/// Folder of a new collection: its name, or a name of ours where the system would not take it (too
+/// long with the suffix of a temporary file, or such a suffix itself).
+fn folder_of(name: &str) -> String {
+    match flatwater_segment::dir::check_name(name) {
+        Ok(()) => name.to_owned(),
+        Err(_) => format!("~{}", Uuid::new_v4()),
+    }
+}
+
 fn open_collection(
     dir: &Arc<dyn Directory>,
+    folder: String,
     file: CollectionFile,
     bell: &Bell,
 ) -> Result<Collection> {
@@ -236,7 +244,7 @@ fn open_collection(
         background: bell.clone(),
     };
     let shard = Shard::open(&dir.subdir("shard0")?, &options)?;
-    Ok(Collection::new(file.config, spec, shard))
+    Ok(Collection::new(folder, file.config, spec, shard))
 }
 
 /// What the segments of a collection are made of.

@@ -27,10 +27,17 @@ const DIM: usize = 64;
 
 fn shard(path: &Path) -> Shard {
     let dir: Arc<dyn Directory> = Arc::new(FsDirectory::open(path).unwrap());
-    let params = Params { m: 8, ef_construct: 40, seed: 1 };
+    let params = Params {
+        m: 8,
+        ef_construct: 40,
+        seed: 1,
+    };
     let vectors = vec![VectorSpec::new("", DIM, Metric::Euclid, Some(params), 1)];
     let options = ShardOptions {
-        spec: Arc::new(SegmentSpec { vectors, rows_max: 100_000 }),
+        spec: Arc::new(SegmentSpec {
+            vectors,
+            rows_max: 100_000,
+        }),
         log_file_bytes: 1 << 20,
         flush_interval: Duration::from_millis(50),
         background: Bell::default(),
@@ -46,14 +53,19 @@ fn acknowledged(update: impl FnOnce(OnAck) -> flatwater_engine::error::Result<()
 }
 
 fn vector(id: u64, salt: u64) -> Vec<f32> {
-    (0..DIM as u64).map(|i| ((id * 31 + i * 17 + salt * 7) % 101) as f32).collect()
+    (0..DIM as u64)
+        .map(|i| ((id * 31 + i * 17 + salt * 7) % 101) as f32)
+        .collect()
 }
 
 fn upsert(shard: &Shard, ids: std::ops::Range<u64>, salt: u64) {
     let rows: Vec<NewRow> = ids
         .map(|id| NewRow {
             id: PointId::Num(id),
-            vectors: vec![Some(NewVector { original: vector(id, salt), rotated: None })],
+            vectors: vec![Some(NewVector {
+                original: vector(id, salt),
+                rotated: None,
+            })],
             payload_json: Some(json!({ "salt": salt }).to_string().into_bytes()),
         })
         .collect();
@@ -93,7 +105,11 @@ fn a_view_never_changes() {
     upsert(&shard, 100..1500, 2);
     set_salt(&shard, (0..50).collect(), 3);
     acknowledged(|on_ack| {
-        shard.delete(Target::Ids((50..100).map(PointId::Num).collect()), false, on_ack)
+        shard.delete(
+            Target::Ids((50..100).map(PointId::Num).collect()),
+            false,
+            on_ack,
+        )
     });
     let segment = Arc::clone(shard.view().segments[0].segment());
     while segment.index_step(0, &Inline, &|| false) {}
@@ -116,10 +132,17 @@ fn only_the_writer_thread_publishes_a_view() {
         }
     }
     let mut found = Vec::new();
-    sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut found);
+    sources(
+        &Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
+        &mut found,
+    );
     let publishers: Vec<_> = found
         .iter()
-        .filter(|path| std::fs::read_to_string(path).unwrap().contains("view.store("))
+        .filter(|path| {
+            std::fs::read_to_string(path)
+                .unwrap()
+                .contains("view.store(")
+        })
         .map(|path| path.file_name().unwrap().to_owned())
         .collect();
     assert_eq!(publishers, ["writer.rs"]);
@@ -152,8 +175,14 @@ fn a_stopped_builder_delays_no_search_and_no_write() {
         for id in 0..20 {
             upsert(&shard, 5000 + id..5001 + id, 2);
             let query = vector(5000 + id, 2);
-            let search =
-                SegmentSearch { column: 0, vector: &query, k: 1, ef: 50, exact: false, mask: None };
+            let search = SegmentSearch {
+                column: 0,
+                vector: &query,
+                k: 1,
+                ef: 50,
+                exact: false,
+                mask: None,
+            };
             let hits = search_segment(&shard.view().segments[0], &search).unwrap();
             assert_eq!(hits[0].score, 0.0);
         }
@@ -176,6 +205,14 @@ fn a_payload_change_copies_no_vector() {
     assert_eq!(new.segment().columns()[0].originals().len(), 2000);
     let address = |view: &ShardView| view.segments[0].vector_of(7, 0).unwrap().as_ptr();
     assert_eq!(address(&before), address(&after));
-    assert!(contents(&after).iter().all(|(_, _, payload)| payload["salt"] == json!(9)));
-    assert!(contents(&before).iter().all(|(_, _, payload)| payload["salt"] == json!(1)));
+    assert!(
+        contents(&after)
+            .iter()
+            .all(|(_, _, payload)| payload["salt"] == json!(9))
+    );
+    assert!(
+        contents(&before)
+            .iter()
+            .all(|(_, _, payload)| payload["salt"] == json!(1))
+    );
 }

@@ -19,6 +19,8 @@ const VERSION: u32 = 1;
 pub struct CollectionFile {
     /// Version of the file's shape.
     pub version: u32,
+    /// Name of the collection; its folder has the same name where that can be the name of a folder.
+    pub name: String,
     /// Seed of the rotations of the codes, fixed for the life of the collection.
     pub rotation_seed: u64,
     /// Settings.
@@ -28,9 +30,10 @@ pub struct CollectionFile {
 impl CollectionFile {
     /// A new collection's file.
     #[must_use]
-    pub fn new(config: CollectionConfig, rotation_seed: u64) -> Self {
+    pub fn new(name: &str, config: CollectionConfig, rotation_seed: u64) -> Self {
         Self {
             version: VERSION,
+            name: name.to_owned(),
             rotation_seed,
             config,
         }

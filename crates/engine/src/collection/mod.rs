@@ -30,6 +30,8 @@ use update::{OnAck, Selection, Update, UpdateResult};
 /// An open collection.
 #[derive(Debug)]
 pub struct Collection {
+    /// Name of its folder.
+    folder: String,
     config: CollectionConfig,
     spec: Arc<SegmentSpec>,
     shard: Arc<Shard>,
@@ -37,8 +39,14 @@ pub struct Collection {
 }
 
 impl Collection {
-    pub(crate) fn new(config: CollectionConfig, spec: Arc<SegmentSpec>, shard: Shard) -> Self {
+    pub(crate) fn new(
+        folder: String,
+        config: CollectionConfig,
+        spec: Arc<SegmentSpec>,
+        shard: Shard,
+    ) -> Self {
         Self {
+            folder,
             config,
             spec,
             shard: Arc::new(shard),
@@ -50,6 +58,10 @@ impl Collection {
     #[must_use]
     pub fn config(&self) -> &CollectionConfig {
         &self.config
+    }
+
+    pub(crate) fn folder(&self) -> &str {
+        &self.folder
     }
 
     pub(crate) fn shard(&self) -> &Shard {

@@ -126,7 +126,9 @@ mod tests {
     fn the_indexing_policy_converges() {
         let mut state = 7u64;
         let mut roll = |sides: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
             (state >> 33) % sides
         };
         for _ in 0..500 {
@@ -139,7 +141,10 @@ mod tests {
                 })
                 .collect();
             let indexing_threshold = roll(2000) as usize;
-            let config = OptimizerConfig { indexing_threshold, ..OptimizerConfig::default() };
+            let config = OptimizerConfig {
+                indexing_threshold,
+                ..OptimizerConfig::default()
+            };
             // With no writes, each batch takes at least one row, so this many steps are enough.
             let steps_max: u64 = facts.iter().map(|c| u64::from(c.unindexed())).sum();
             let mut steps = 0;

@@ -77,6 +77,8 @@ fn open_segments(
     manifest: &Manifest,
 ) -> Result<Segments> {
     let segments_dir = dir.subdir("segments")?;
+    segments_dir.sweep()?;
+    dir.sweep()?;
     for name in segments_dir.subdirs()? {
         let is_listed = name
             .parse::<Uuid>()
