@@ -1,1 +1,37 @@
-fn main() {}
+//! `flatwater-bench`: measures the embedded engine on a folder of real vectors.
+//!
+//! `flatwater-bench load FOLDER [ROWS]` loads the rows, searches while they are indexed and after,
+//! and prints what it measured. The studies that compare with other servers come with their issue.
+
+mod data;
+mod load;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "usage: flatwater-bench load FOLDER [ROWS]
+
+FOLDER holds base.i8.npy and query.f16.npy as tests/data/wordnet-minilm-384 does.
+ROWS   loads only the first so many rows (default: all).";
+
+#[allow(
+    clippy::print_stderr,
+    reason = "a program without a log says on stderr why it stops"
+)]
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let outcome = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["load", folder] => load::run(folder, None),
+        ["load", folder, rows] => match rows.parse() {
+            Ok(rows) => load::run(folder, Some(rows)),
+            Err(_) => Err(format!("ROWS is `{rows}`, not a whole number\n\n{USAGE}").into()),
+        },
+        _ => Err(USAGE.into()),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
