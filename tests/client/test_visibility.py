@@ -68,7 +68,7 @@ def test_an_acknowledged_point_is_found_by_the_next_search(client, loading, word
         assert found(client, name, second, **marked(1_000_000 + turns)) == []
         assert client.retrieve(name, [point_id]) == []
         turns += 1
-        if turns >= 400:
+        if turns >= 150:
             break
     print(f"{turns} turns")
 
