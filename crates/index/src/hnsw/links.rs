@@ -148,6 +148,11 @@ impl Links {
             return &[];
         };
         if level == 0 {
+            // Counted in whole lists: the slack that aligns the first list may lie behind the
+            // last, and is nobody's list.
+            if at >= page.shapes.len() {
+                return &[];
+            }
             let start = page.base_start + at * self.stride;
             page.base
                 .get(start..start + 2 * self.params.m)
