@@ -58,7 +58,8 @@ pub(crate) fn run(name: Option<&str>, rest: &[String]) -> Result<(), Failure> {
 fn test(workspace: &Workspace, rest: &[String]) -> Result<(), Failure> {
     check(workspace, &[])?;
     unit(workspace, &[])?;
-    client(workspace, rest)
+    // With all targets the features are those of the tests just built: nothing is compiled again.
+    run_client(workspace, &["--workspace", "--all-targets"], rest)
 }
 
 fn check(workspace: &Workspace, _rest: &[String]) -> Result<(), Failure> {
@@ -86,18 +87,17 @@ fn unit(workspace: &Workspace, rest: &[String]) -> Result<(), Failure> {
         .run("Rust tests")
 }
 
+fn client(workspace: &Workspace, rest: &[String]) -> Result<(), Failure> {
+    let server = ["--package", "flatwater-server", "--bin", "flatwater"];
+    run_client(workspace, &server, rest)
+}
+
 /// Builds the server in the profile of the tests (a second profile would compile everything again)
 /// and runs the Python suite on a copy, so that a build in the meantime does not change it.
-fn client(workspace: &Workspace, rest: &[String]) -> Result<(), Failure> {
+fn run_client(workspace: &Workspace, targets: &[&str], rest: &[String]) -> Result<(), Failure> {
     Step::cargo(&workspace.root)
-        .arguments([
-            "build",
-            "--locked",
-            "--package",
-            "flatwater-server",
-            "--bin",
-            "flatwater",
-        ])
+        .arguments(["build", "--locked"])
+        .arguments(targets)
         .run("server")?;
     let interpreter = python::environment(workspace)?;
     let folder = workspace.target.join("client-suite");

@@ -10,7 +10,7 @@ use arc_swap::ArcSwap;
 use flatwater_index::Row;
 use flatwater_index::hnsw::Params;
 use flatwater_segment::dir::{DirLock, Directory, FsDirectory};
-use flatwater_segment::growing::spec::{SegmentSpec, VectorSpec};
+use flatwater_segment::parts::spec::{SegmentSpec, VectorSpec};
 use parking_lot::Mutex;
 use uuid::Uuid;
 
@@ -248,7 +248,7 @@ fn open_collection(
 }
 
 /// What the segments of a collection are made of.
-fn segment_spec(config: &CollectionConfig, seed: u64) -> SegmentSpec {
+pub(crate) fn segment_spec(config: &CollectionConfig, seed: u64) -> SegmentSpec {
     let vectors: Vec<VectorSpec> = config
         .vectors
         .iter()

@@ -14,4 +14,5 @@ pub mod query;
 pub mod shard;
 pub mod update;
 pub mod vectors;
+pub mod verify;
 pub mod wal;

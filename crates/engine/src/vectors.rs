@@ -2,7 +2,7 @@
 
 use flatwater_index::Metric;
 use flatwater_index::distance::normalize;
-use flatwater_segment::growing::spec::{SegmentSpec, VectorSpec};
+use flatwater_segment::parts::spec::{SegmentSpec, VectorSpec};
 
 use crate::error::{EngineError, Result};
 

@@ -8,8 +8,15 @@ pub(crate) const HELP: &str = "\
 Flatwater, a vector search engine that speaks Qdrant's API
 
 Usage: flatwater [OPTIONS]
+       flatwater verify [--storage <PATH>] [--config-path <PATH>]
+
+  verify reads every file of the storage folder and the log, prints each damage
+  with its file and place, and ends with 1 if there is one. It changes nothing.
+  The server must not be running on that folder.
 
 Options:
+      --storage <PATH>       (verify) Read this folder instead of the configured
+                             storage_path
       --config-path <PATH>   Read this file of options (yaml, toml or json)
                              instead of ./config/config.{yaml,yml,toml,json}
       --disable-telemetry    Accepted and without effect: nothing is ever reported
@@ -24,6 +31,13 @@ e.g. FLATWATER__SERVICE__HTTP_PORT=7333. docs/config.md lists them all.";
 pub(crate) enum Command {
     /// Run the server.
     Serve(Arguments),
+    /// Read a storage folder: this one, or the configured one.
+    Verify {
+        /// Folder, if one was named.
+        storage: Option<PathBuf>,
+        /// Options of the server.
+        arguments: Arguments,
+    },
     /// Print this and end.
     Print(String),
 }
@@ -38,12 +52,23 @@ pub(crate) struct Arguments {
 /// Reads the arguments behind the program's name; the error is for the user.
 pub(crate) fn parse(mut words: impl Iterator<Item = OsString>) -> Result<Command, ArgumentFault> {
     let mut arguments = Arguments::default();
+    let (mut is_verify, mut storage) = (false, None);
     while let Some(word) = words.next() {
         let text = word.to_string_lossy().into_owned();
         match text.split_once('=').unwrap_or((&text, "")) {
             ("-h" | "--help", "") => return Ok(Command::Print(HELP.to_owned())),
             ("-V" | "--version", "") => return Ok(Command::Print(version())),
             ("--disable-telemetry", "") => {}
+            ("verify", "") => is_verify = true,
+            ("--storage", value) if is_verify => {
+                storage = Some(match value {
+                    "" => words
+                        .next()
+                        .ok_or(ArgumentFault::NoValue("--storage"))?
+                        .into(),
+                    path => PathBuf::from(path),
+                });
+            }
             ("--config-path", "") => {
                 let path = words
                     .next()
@@ -54,7 +79,11 @@ pub(crate) fn parse(mut words: impl Iterator<Item = OsString>) -> Result<Command
             _ => return Err(ArgumentFault::Unknown(text)),
         }
     }
-    Ok(Command::Serve(arguments))
+    Ok(if is_verify {
+        Command::Verify { storage, arguments }
+    } else {
+        Command::Serve(arguments)
+    })
 }
 
 /// A command line that cannot be followed.

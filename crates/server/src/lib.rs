@@ -16,12 +16,14 @@ mod http;
 mod limits;
 mod logging;
 mod run;
+mod verify;
 
 /// Runs the process: arguments, options, server. Returns its exit code.
 #[must_use]
 pub fn main() -> ExitCode {
     match args::parse(std::env::args_os().skip(1)) {
         Ok(args::Command::Serve(arguments)) => run::run(&arguments),
+        Ok(args::Command::Verify { storage, arguments }) => verify::run(storage, &arguments),
         Ok(args::Command::Print(text)) => {
             // Nobody is left to tell when stdout is closed.
             let _ = writeln!(std::io::stdout(), "{text}");

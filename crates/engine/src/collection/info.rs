@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use flatwater_segment::growing::view::SegmentView;
+use flatwater_segment::view::SegmentView;
 
 use super::Collection;
 use crate::config::collection::{CollectionConfig, FieldSchema};
@@ -69,8 +69,10 @@ pub(super) fn collect(collection: &Collection) -> CollectionInfo {
         .health
         .check()
         .err()
-        .map(|error| error.to_string());
-    let status = match (&failure, plan.held, plan.work.is_empty()) {
+        .map(|error| error.to_string())
+        .or_else(|| collection.jobs.failure());
+    let is_idle = plan.work.is_empty() && plan.seal.is_empty();
+    let status = match (&failure, plan.held, is_idle) {
         (Some(_), _, _) => Status::Red,
         (None, Some(_), _) => Status::Grey,
         (None, None, false) => Status::Yellow,
@@ -120,7 +122,9 @@ pub(super) fn optimizations(collection: &Collection) -> OptimizationReport {
             .any(|job| job.segments.iter().any(|(s, _)| *s == id))
     };
     let mut queued_ids: Vec<uuid::Uuid> = plan.work.iter().map(|column| column.segment).collect();
+    queued_ids.extend(&plan.seal);
     queued_ids.retain(|&id| !is_running(id));
+    queued_ids.sort_unstable();
     queued_ids.dedup();
     let queued = queued_ids
         .iter()

@@ -12,7 +12,7 @@ mod prepare;
 use std::sync::Arc;
 
 use flatwater_segment::PointId;
-use flatwater_segment::growing::spec::SegmentSpec;
+use flatwater_segment::parts::spec::SegmentSpec;
 use flatwater_segment::payload::edit;
 use flatwater_segment::payload::filter::Filter;
 

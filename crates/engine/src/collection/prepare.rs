@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 
 use flatwater_segment::PointId;
-use flatwater_segment::growing::spec::SegmentSpec;
 use flatwater_segment::growing::write::{NewRow, NewVector};
+use flatwater_segment::parts::spec::SegmentSpec;
 use flatwater_segment::payload::edit;
 
 use super::update::PointInput;
@@ -72,7 +72,7 @@ fn row(spec: &SegmentSpec, point: PointInput) -> Result<NewRow> {
 mod tests {
     use super::*;
     use flatwater_index::Metric;
-    use flatwater_segment::growing::spec::VectorSpec;
+    use flatwater_segment::parts::spec::VectorSpec;
 
     fn spec(metric: Metric) -> SegmentSpec {
         SegmentSpec {

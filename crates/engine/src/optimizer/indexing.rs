@@ -3,7 +3,8 @@
 //! 1. Wait for the bell that a writer rings after each view.
 //! 2. For each collection, plan ([`super::plan::indexing`]); take the column with the largest
 //!    backlog and insert one batch of it with the background workers.
-//! 3. Record progress; begin again, so that no collection waits for another's whole backlog.
+//! 3. Save the graph's links where it has grown by half; seal a full segment whose graphs are complete.
+//! 4. Record progress; begin again, so that no collection waits for another's whole backlog.
 //!
 //! It runs at the lowest priority, holds no lock that a search or a write takes, and publishes
 //! nothing but the graph's `indexed_len`.
@@ -11,15 +12,17 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use flatwater_index::Row;
+use flatwater_segment::view::SegmentView;
 use parking_lot::Mutex;
 use uuid::Uuid;
 
-use super::plan::{self, ColumnFacts, IndexingPlan};
+use super::plan::{self, ColumnFacts, IndexingPlan, SegmentFacts};
 use crate::clock;
 use crate::config::collection::OptimizerConfig;
+use crate::error::Result;
 use crate::pool::background::ScopedWorkers;
 use crate::pool::bell::Bell;
 use crate::pool::priority;
@@ -32,6 +35,9 @@ const COMPLETED_MAX: usize = 16;
 /// How often the thread looks for work when no bell rings.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
+/// How long failed work rests before it is tried again: a full disk does not change every second.
+const RETRY_INTERVAL: Duration = Duration::from_secs(60);
+
 /// A background job, running or done.
 #[derive(Clone, Debug)]
 pub struct JobReport {
@@ -40,7 +46,7 @@ pub struct JobReport {
     /// Wire name of the optimizer, e.g. `indexing`.
     pub optimizer: &'static str,
     /// `None` while it runs; then how it ended (`Ok` = done).
-    pub outcome: Option<Result<(), String>>,
+    pub outcome: Option<std::result::Result<(), String>>,
     /// Input segments: id and points.
     pub segments: Vec<(Uuid, u64)>,
     /// Rows done.
@@ -62,6 +68,10 @@ pub struct IndexingJobs {
 #[derive(Debug, Default)]
 struct JobState {
     running: BTreeMap<(Uuid, usize), JobReport>,
+    /// The segment that is being sealed.
+    sealing: Option<JobReport>,
+    /// The last failure, until the same work succeeds: when, and why.
+    failure: Option<(Instant, String)>,
     completed: VecDeque<JobReport>,
 }
 
@@ -71,9 +81,64 @@ impl IndexingJobs {
     pub fn reports(&self) -> (Vec<JobReport>, Vec<JobReport>) {
         let state = self.state.lock();
         (
-            state.running.values().cloned().collect(),
+            state
+                .running
+                .values()
+                .chain(&state.sealing)
+                .cloned()
+                .collect(),
             state.completed.iter().cloned().collect(),
         )
+    }
+
+    /// Why the last work failed, until the same work succeeds.
+    #[must_use]
+    pub fn failure(&self) -> Option<String> {
+        let state = self.state.lock();
+        state.failure.as_ref().map(|(_, reason)| reason.clone())
+    }
+
+    fn is_waiting_after_failure(&self) -> bool {
+        let state = self.state.lock();
+        let failed_at = state.failure.as_ref().map(|(at, _)| *at);
+        failed_at.is_some_and(|at| at.elapsed() < RETRY_INTERVAL)
+    }
+
+    fn begin_seal(&self, segment: Uuid, points: u64) {
+        self.state.lock().sealing = Some(JobReport {
+            id: Uuid::new_v4(),
+            optimizer: "indexing",
+            outcome: None,
+            segments: vec![(segment, points)],
+            done: 0,
+            total: points,
+            started_at_ms: clock::unix_ms(),
+            finished_at_ms: None,
+        });
+    }
+
+    /// Notes how sealing `segment` ended: `Ok(false)` is a cancelled job.
+    fn end_seal(&self, segment: Uuid, outcome: Result<bool>) {
+        let mut state = self.state.lock();
+        let Some(mut report) = state.sealing.take() else {
+            return;
+        };
+        report.finished_at_ms = Some(clock::unix_ms());
+        report.outcome = Some(match outcome {
+            Ok(true) => {
+                report.done = report.total;
+                state.failure = None;
+                state.running.retain(|(running, _), _| *running != segment);
+                Ok(())
+            }
+            Ok(false) => Err("cancelled".to_owned()),
+            Err(error) => {
+                state.failure = Some((Instant::now(), error.to_string()));
+                Err(error.to_string())
+            }
+        });
+        state.completed.push_front(report);
+        state.completed.truncate(COMPLETED_MAX);
     }
 
     fn is_running(&self, segment: Uuid, column: usize) -> bool {
@@ -121,6 +186,7 @@ pub fn facts(view: &ShardView, jobs: &IndexingJobs) -> Vec<ColumnFacts> {
                 available: column.graph_available(),
                 indexed: column.indexed_len(),
                 vector_bytes: column.spec().dim as u64 * 4,
+                is_full: shared.rows_len() >= shared.spec().rows_max,
                 has_graph: column.graph().is_some(),
                 is_running: jobs.is_running(shared.id(), index),
             });
@@ -129,10 +195,23 @@ pub fn facts(view: &ShardView, jobs: &IndexingJobs) -> Vec<ColumnFacts> {
     facts
 }
 
+/// Facts of every segment in a view.
+#[must_use]
+pub fn segment_facts(view: &ShardView) -> Vec<SegmentFacts> {
+    let segments = view.segments.iter().map(|segment| segment.segment());
+    segments
+        .map(|segment| SegmentFacts {
+            segment: segment.id(),
+            is_full: segment.is_sealed() || segment.rows_len() >= segment.spec().rows_max,
+            is_sealed: segment.is_sealed(),
+        })
+        .collect()
+}
+
 /// The plan of a collection at this moment.
 #[must_use]
 pub fn plan(view: &ShardView, jobs: &IndexingJobs, config: &OptimizerConfig) -> IndexingPlan {
-    plan::indexing(&facts(view, jobs), config)
+    plan::indexing(&facts(view, jobs), &segment_facts(view), config)
 }
 
 /// A shard to index, with its jobs and settings.
@@ -179,18 +258,30 @@ impl Indexer {
         self.stop.load(Ordering::Acquire)
     }
 
-    /// Inserts one batch of the shard's largest backlog. Returns whether there was any.
+    /// Inserts one batch of the shard's largest backlog, or seals a segment where there is none.
+    /// Returns whether something was done.
     fn work_on(&self, target: &IndexingTarget, workers: &ScopedWorkers) -> bool {
         let view = target.shard.view();
         let plan = plan(&view, &target.jobs, &target.config);
-        let Some(first) = plan.work.first().filter(|_| plan.held.is_none()) else {
+        if plan.held.is_some() {
             return false;
-        };
-        let Some(segment) = view
-            .segments
-            .iter()
-            .find(|s| s.segment().id() == first.segment)
-        else {
+        }
+        match (plan.work.first(), plan.seal.first()) {
+            (Some(first), _) => self.insert(target, &view, first, workers),
+            (None, Some(&segment)) => self.seal(target, &view, segment),
+            (None, None) => false,
+        }
+    }
+
+    fn insert(
+        &self,
+        target: &IndexingTarget,
+        view: &ShardView,
+        first: &ColumnFacts,
+        workers: &ScopedWorkers,
+    ) -> bool {
+        let mut segments = view.segments.iter();
+        let Some(segment) = segments.find(|s| s.segment().id() == first.segment) else {
             return false;
         };
         let points = segment.live_count();
@@ -209,6 +300,27 @@ impl Indexer {
             column.indexed_len(),
             column.graph_available(),
         );
+        if shared.wants_links_saved(first.column)
+            && let Err(error) = shared.save_links(first.column)
+        {
+            tracing::warn!(%error, "links were not saved; a crash would lose more of the graph");
+        }
+        is_done
+    }
+
+    fn seal(&self, target: &IndexingTarget, view: &ShardView, id: Uuid) -> bool {
+        if target.jobs.is_waiting_after_failure() {
+            return false;
+        }
+        let segment = view.segments.iter().find(|s| s.segment().id() == id);
+        let points = segment.map_or(0, SegmentView::live_count);
+        target.jobs.begin_seal(id, points);
+        let outcome = target.shard.seal(id, &|| self.is_stopping());
+        let is_done = matches!(outcome, Ok(true));
+        if let Err(error) = &outcome {
+            tracing::error!(%error, segment = %id, "sealing failed; it is tried again in a minute");
+        }
+        target.jobs.end_seal(id, outcome);
         is_done
     }
 }

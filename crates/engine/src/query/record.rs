@@ -2,9 +2,9 @@
 
 use flatwater_index::Row;
 use flatwater_segment::PointId;
-use flatwater_segment::growing::view::SegmentView;
 use flatwater_segment::payload::path::JsonPath;
 use flatwater_segment::payload::{Payload, select};
+use flatwater_segment::view::SegmentView;
 
 use super::request::{PayloadSelector, Record, VectorSelector};
 use crate::error::Result;

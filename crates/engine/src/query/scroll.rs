@@ -2,9 +2,9 @@
 
 use flatwater_index::Row;
 use flatwater_segment::PointId;
-use flatwater_segment::growing::view::SegmentView;
 use flatwater_segment::mask::Mask;
 use flatwater_segment::payload::filter::Filter;
+use flatwater_segment::view::SegmentView;
 
 use super::record::Selectors;
 use super::request::{PayloadSelector, Record, ScrollPage, ScrollRequest, VectorSelector};

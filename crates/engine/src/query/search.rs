@@ -6,10 +6,10 @@
 
 use flatwater_index::Row;
 use flatwater_segment::PointId;
-use flatwater_segment::growing::spec::SegmentSpec;
-use flatwater_segment::growing::view::SegmentView;
 use flatwater_segment::mask::Mask;
+use flatwater_segment::parts::spec::SegmentSpec;
 use flatwater_segment::search::{SegmentSearch, search_segment};
+use flatwater_segment::view::SegmentView;
 
 use super::record::Selectors;
 use super::request::{QueryTarget, ScoredPoint, SearchRequest};

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use flatwater_index::Row;
 use flatwater_segment::dir::Directory;
-use flatwater_segment::growing::spec::SegmentSpec;
 use flatwater_segment::growing::write::{NewRow, NewVector, SegmentWriter};
+use flatwater_segment::parts::spec::SegmentSpec;
 use flatwater_segment::payload::Payload;
 use flatwater_segment::payload::edit;
 use flatwater_segment::payload::eval::CompiledFilter;

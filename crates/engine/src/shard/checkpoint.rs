@@ -4,7 +4,9 @@
 //!    the log does not.
 //! 2. Let every segment record that view: chunks synced, then the segment's own checkpoint file.
 //! 3. Write the manifest: from here on the listed segments count.
-//! 4. Remove the log files that are not needed any more.
+//! 4. Remove the log files that are not needed any more, and the segments that are listed no more.
+//!
+//! At a graceful stop the links of the growing graphs are saved too.
 //!
 //! This thread alone writes checkpoints and manifests.
 
@@ -12,8 +14,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use flatwater_segment::SeqNo;
 use flatwater_segment::dir::Directory;
+use flatwater_segment::durable;
+use flatwater_segment::parts::Segment;
 
 use super::ShardShared;
 use super::manifest::Manifest;
@@ -44,8 +47,8 @@ pub(super) struct Checkpointer {
     pub(super) dir: Arc<dyn Directory>,
     pub(super) wal: Arc<WalSync>,
     pub(super) stop: Arc<StopFlag>,
-    /// Watermark of the last checkpoint.
-    pub(super) recorded: SeqNo,
+    /// What the manifest says.
+    pub(super) recorded: Manifest,
 }
 
 impl Checkpointer {
@@ -55,13 +58,23 @@ impl Checkpointer {
             let rang = self.shared.checkpoint_bell.wait(LOOK_INTERVAL);
             let is_stopping = self.stop.is_set();
             let is_due = rang && (is_stopping || self.shared.wants_checkpoint());
+            if is_due {
+                self.shared
+                    .manifest_is_stale
+                    .store(false, Ordering::Release);
+            }
             if is_due
                 && self.shared.health.check().is_ok()
                 && let Err(error) = self.take()
             {
+                self.shared.manifest_is_stale.store(true, Ordering::Release);
                 tracing::error!(%error, "checkpoint failed; the log keeps everything until one succeeds");
             }
+            self.reclaim();
             if is_stopping {
+                if self.shared.health.check().is_ok() {
+                    self.save_links();
+                }
                 return;
             }
         }
@@ -71,20 +84,52 @@ impl Checkpointer {
         // Taken before the view: what is logged in between counts for the next checkpoint too.
         let bytes = self.shared.unrecorded_bytes.load(Ordering::Relaxed);
         let view = self.shared.view.load_full();
-        if view.watermark == self.recorded {
+        let manifest = self.manifest_of(&view);
+        if manifest == self.recorded {
             return Ok(());
         }
         self.wal.sync()?;
         for segment in &view.segments {
-            segment.checkpoint()?;
+            durable::record(segment)?;
         }
-        self.manifest_of(&view).write(self.dir.as_ref())?;
-        self.recorded = view.watermark;
+        manifest.write(self.dir.as_ref())?;
+        let before = std::mem::replace(&mut self.recorded, manifest);
         self.shared
             .unrecorded_bytes
             .fetch_sub(bytes, Ordering::Relaxed);
         self.wal.truncate_below(view.watermark)?;
+        let listed = &self.recorded.segments;
+        for retired in before.segments.iter().filter(|id| !listed.contains(id)) {
+            self.shared
+                .segments_dir
+                .remove_subdir(&retired.to_string())?;
+        }
         Ok(())
+    }
+
+    /// Frees replaced segments that no view holds any more.
+    fn reclaim(&self) {
+        let is_held = |segment: &Arc<Segment>| Arc::strong_count(segment) > 1;
+        let (held, free) = {
+            let mut retired = self.shared.retired.lock();
+            let all = std::mem::take(&mut *retired);
+            all.into_iter().partition::<Vec<_>, _>(is_held)
+        };
+        self.shared.retired.lock().extend(held);
+        // Unmapping a large segment takes a while: not under the lock that the writer takes.
+        drop(free);
+    }
+
+    /// Saves the links of the growing graphs, so that the next start need not build them again.
+    fn save_links(&self) {
+        for segment in &self.shared.view.load_full().segments {
+            let segment = segment.segment();
+            for column in 0..segment.columns().len() {
+                if let Err(error) = segment.save_links(column) {
+                    tracing::warn!(%error, "links were not saved; the next start builds the graph again");
+                }
+            }
+        }
     }
 
     fn manifest_of(&self, view: &ShardView) -> Manifest {

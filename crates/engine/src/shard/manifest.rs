@@ -17,18 +17,18 @@ const VERSION: u32 = 1;
 /// What the manifest says. A segment's directory counts only if it is listed; whatever else lies
 /// beside it is a leftover, and its rows are in the log.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Manifest {
+pub(crate) struct Manifest {
     /// Every operation up to here is durable in the listed segments.
-    pub(super) seq: SeqNo,
+    pub(crate) seq: SeqNo,
     /// Segments, oldest first.
-    pub(super) segments: Vec<Uuid>,
+    pub(crate) segments: Vec<Uuid>,
     /// Field indexes at `seq`.
-    pub(super) fields: Vec<FieldIndexRecord>,
+    pub(crate) fields: Vec<FieldIndexRecord>,
 }
 
 impl Manifest {
     /// Reads the manifest; `None` if the shard has none yet.
-    pub(super) fn read(dir: &dyn Directory) -> Result<Option<Self>> {
+    pub(crate) fn read(dir: &dyn Directory) -> Result<Option<Self>> {
         if !dir.exists(FILE)? {
             return Ok(None);
         }
@@ -43,7 +43,7 @@ impl Manifest {
     }
 
     /// Replaces the manifest, atomically and durably.
-    pub(super) fn write(&self, dir: &dyn Directory) -> Result<()> {
+    pub(crate) fn write(&self, dir: &dyn Directory) -> Result<()> {
         Ok(dir.write_atomic(FILE, &self.encode())?)
     }
 

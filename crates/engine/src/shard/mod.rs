@@ -6,27 +6,32 @@
 //! 4. `sync`: the thread that makes the log durable and acknowledges.
 //! 5. `resolve`: filters of updates become ids.
 //! 6. `checkpoint` and `open`: durable states, and the way back from them.
-//! 7. `view`: what a read sees.
+//! 7. `seal`: a full segment becomes immutable files.
+//! 8. `view`: what a read sees.
 
 mod apply;
 mod checkpoint;
-mod manifest;
+pub(crate) mod manifest;
 pub mod op;
 mod open;
 mod resolve;
 pub mod schema;
+mod seal;
 mod sync;
 pub mod view;
 mod writer;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use crossbeam_channel::{Sender, bounded};
+use flatwater_segment::dir::Directory;
 use flatwater_segment::growing::write::NewRow;
+use flatwater_segment::parts::Segment;
+use flatwater_segment::parts::spec::SegmentSpec;
 use flatwater_segment::payload::Payload;
 use flatwater_segment::payload::eval::CompiledFilter;
 use flatwater_segment::payload::path::JsonPath;
@@ -43,6 +48,7 @@ use writer::{Command, Prepared, Targets};
 
 pub(crate) use apply::{compile, parse_path};
 pub use open::ShardOptions;
+pub(crate) use open::check_shard_log;
 
 /// Updates that may wait for the writer; as many as Qdrant lets wait.
 const QUEUE_MAX: usize = 200;
@@ -93,7 +99,14 @@ pub(crate) struct ShardShared {
     pub(crate) health: Health,
     /// Wakes the engine's background thread.
     pub(crate) background: Bell,
+    pub(crate) spec: Arc<SegmentSpec>,
+    segments_dir: Arc<dyn Directory>,
     checkpoint_bell: Bell,
+    /// Set when the list of segments is another than the manifest's.
+    manifest_is_stale: AtomicBool,
+    /// Segments that were replaced; the checkpoint thread frees them when no view holds them, so that
+    /// no search has to unmap.
+    retired: Mutex<Vec<Arc<Segment>>>,
     /// Bytes logged since the last checkpoint, and how many of them call for one.
     unrecorded_bytes: AtomicU64,
     unrecorded_bytes_max: u64,
@@ -122,6 +135,7 @@ impl ShardShared {
 
     fn wants_checkpoint(&self) -> bool {
         self.unrecorded_bytes.load(Ordering::Relaxed) > self.unrecorded_bytes_max
+            || self.manifest_is_stale.load(Ordering::Acquire)
     }
 }
 

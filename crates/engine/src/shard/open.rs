@@ -6,14 +6,14 @@
 //! 4. The first view is published and the threads start.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use crossbeam_channel::unbounded;
 use flatwater_segment::dir::Directory;
-use flatwater_segment::growing::spec::SegmentSpec;
-use flatwater_segment::growing::write::SegmentWriter;
+use flatwater_segment::durable;
+use flatwater_segment::parts::spec::SegmentSpec;
 use parking_lot::{Condvar, Mutex};
 use uuid::Uuid;
 
@@ -60,6 +60,10 @@ impl Shard {
             view: ArcSwap::from_pointee(view),
             health: Health::default(),
             background: options.background.clone(),
+            spec: Arc::clone(&options.spec),
+            segments_dir: Arc::clone(&segments.dir),
+            manifest_is_stale: AtomicBool::new(false),
+            retired: Mutex::default(),
             checkpoint_bell: Bell::default(),
             unrecorded_bytes: AtomicU64::new(0),
             unrecorded_bytes_max: LOG_FILES_PER_CHECKPOINT * options.log_file_bytes,
@@ -67,7 +71,7 @@ impl Shard {
             queued_bytes: Mutex::new(0),
             queue_has_room: Condvar::new(),
         });
-        start_threads(dir, options, shared, segments, wal, manifest.seq)
+        start_threads(dir, options, shared, segments, wal, manifest)
     }
 }
 
@@ -90,7 +94,7 @@ fn open_segments(
     let mut writers = Vec::new();
     for id in &manifest.segments {
         let segment_dir = segments_dir.subdir(&id.to_string())?;
-        writers.push(SegmentWriter::recover(
+        writers.push(durable::recover(
             segment_dir,
             *id,
             Arc::clone(&options.spec),
@@ -132,11 +136,7 @@ fn replay_log(
     };
     let mut replayed = 0u64;
     let (wal, outcome) = Wal::open(log_dir, wal_options, &mut |seq, body| {
-        let op = LogOp::decode(body).map_err(|damage| EngineError::Corrupt {
-            file: format!("log record {seq}"),
-            offset: damage.offset,
-            detail: damage.to_string(),
-        })?;
+        let op = LogOp::decode(body).map_err(|damage| record_damage(seq, &damage))?;
         replayed += 1;
         if replayed.is_multiple_of(1000) {
             tracing::info!(replayed, seq, "replaying the log");
@@ -160,13 +160,39 @@ fn replay_log(
     Ok(wal)
 }
 
+/// Reads the log of the shard in `dir` and decodes each record that no listed segment holds; changes
+/// nothing. Answers how many there are.
+pub(crate) fn check_shard_log(dir: &Arc<dyn Directory>, manifest: &Manifest) -> Result<u64> {
+    if !dir.exists("wal")? {
+        return Ok(0);
+    }
+    let options = WalOptions {
+        file_bytes: u64::MAX,
+        floor: manifest.seq,
+        synced: manifest.seq,
+    };
+    Wal::check(dir.subdir("wal")?.as_ref(), options, &mut |seq, body| {
+        LogOp::decode(body)
+            .map(drop)
+            .map_err(|damage| record_damage(seq, &damage))
+    })
+}
+
+fn record_damage(seq: u64, damage: &flatwater_segment::file::Damage) -> EngineError {
+    EngineError::Corrupt {
+        file: format!("log record {seq}"),
+        offset: damage.offset,
+        detail: damage.to_string(),
+    }
+}
+
 fn start_threads(
     dir: &Arc<dyn Directory>,
     options: &ShardOptions,
     shared: Arc<ShardShared>,
     segments: Segments,
     wal: Wal,
-    recorded: u64,
+    recorded: Manifest,
 ) -> Result<Shard> {
     let (queue, commands) = update_queue();
     let (log_queue, log_messages) = unbounded();

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use flatwater_index::Row;
 use flatwater_segment::PointId;
-use flatwater_segment::growing::view::SegmentView;
 use flatwater_segment::mask::Mask;
 use flatwater_segment::payload::eval::CompiledFilter;
+use flatwater_segment::view::SegmentView;
 
 use super::view::ShardView;
 use crate::error::Result;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use flatwater_index::Row;
-use flatwater_segment::growing::view::SegmentView;
+use flatwater_segment::view::SegmentView;
 use flatwater_segment::{PointId, SeqNo};
 
 use super::schema::FieldSchemas;

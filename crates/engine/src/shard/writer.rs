@@ -20,6 +20,7 @@ use super::ShardShared;
 use super::apply::Segments;
 use super::op::{FieldIndexRecord, LogOp};
 use super::resolve::Candidates;
+use super::seal::Swap;
 use super::sync::LogMessage;
 use super::view::ShardView;
 use crate::error::{EngineError, Result};
@@ -85,6 +86,8 @@ pub(super) enum Command {
         /// Called with the acknowledgement.
         on_ack: OnAck,
     },
+    /// Put a sealed segment in the place of the one it was made from.
+    Swap(Box<Swap>),
     /// Finish.
     Stop,
 }
@@ -111,7 +114,7 @@ impl Writer {
             let mut applied = Vec::new();
             let mut next = Some(first);
             let mut bytes = 0;
-            let mut is_stopping = false;
+            let (mut is_stopping, mut swapped) = (false, Vec::new());
             while let Some(command) = next {
                 match command {
                     Command::Update {
@@ -121,6 +124,7 @@ impl Writer {
                     } => {
                         bytes += self.take(update, wait, on_ack, &mut applied);
                     }
+                    Command::Swap(swap) => swapped.extend(self.swap(*swap)),
                     Command::Stop => is_stopping = true,
                 }
                 let is_open = !is_stopping && applied.len() < BATCH_MAX && bytes < BATCH_BYTES_MAX;
@@ -130,9 +134,31 @@ impl Writer {
                     None
                 };
             }
-            self.publish_and_acknowledge(applied);
+            self.publish_and_acknowledge(applied, swapped);
             if is_stopping {
                 return;
+            }
+        }
+    }
+
+    /// Puts a sealed segment in place; whom to tell once a view shows it.
+    fn swap(&mut self, swap: Swap) -> Option<Sender<Result<()>>> {
+        let Swap {
+            since,
+            sealed,
+            done,
+        } = swap;
+        match self.segments.swap(&since, sealed) {
+            Ok(()) => {
+                let retired = Arc::clone(since.segment());
+                self.shared.retired.lock().push(retired);
+                self.shared.manifest_is_stale.store(true, Ordering::Release);
+                Some(done)
+            }
+            Err(error) => {
+                // Who asked may be gone.
+                drop(done.send(Err(error)));
+                None
             }
         }
     }
@@ -244,13 +270,16 @@ impl Writer {
         }
     }
 
-    fn publish_and_acknowledge(&mut self, applied: Vec<Applied>) {
-        if applied.is_empty() {
+    fn publish_and_acknowledge(&mut self, applied: Vec<Applied>, swapped: Vec<Sender<Result<()>>>) {
+        if applied.is_empty() && swapped.is_empty() {
             return;
         }
         let view: ShardView = self.segments.view();
         self.shared.view.store(Arc::new(view));
         self.shared.background.ring();
+        for done in swapped {
+            drop(done.send(Ok(())));
+        }
         for Applied { seq, wait, on_ack } in applied {
             if wait {
                 let message = LogMessage::Wait { seq, on_ack };

@@ -108,6 +108,17 @@ impl Wal {
         Ok((wal, replayed))
     }
 
+    /// Reads the log of a directory as [`Wal::open`] would, and changes nothing. `visit` gets each
+    /// record past `options.floor`. Answers how many there were.
+    ///
+    /// Blocks: reads every file, in blocks.
+    ///
+    /// # Errors
+    /// As [`Wal::open`]. A torn tail that an opening would cut off is no error.
+    pub fn check(dir: &dyn Directory, options: WalOptions, visit: &mut Visit<'_>) -> Result<u64> {
+        super::replay::check(dir, options, visit)
+    }
+
     /// The number that the next record must have.
     #[must_use]
     pub fn next_seq(&self) -> SeqNo {

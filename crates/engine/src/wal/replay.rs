@@ -76,14 +76,27 @@ struct Break {
     detail: String,
 }
 
-/// Replays, cuts, syncs.
-pub(super) fn replay(
+/// What reading all files found, before anything is changed.
+struct Scan {
+    files: Vec<OldFile>,
+    next_seq: SeqNo,
+    visited: u64,
+    broken: Option<Break>,
+}
+
+/// Reads the log as an opening would, and changes nothing. `visit` gets each record past the floor.
+/// Answers how many there were; a torn tail that an opening would cut off is no damage.
+pub(super) fn check(
     dir: &dyn Directory,
     options: WalOptions,
     visit: &mut Visit<'_>,
-) -> Result<(Found, Replayed)> {
-    let mut files = old_files(dir)?;
-    let next_generation = files.last().map_or(1, |file| file.generation + 1);
+) -> Result<u64> {
+    Ok(scan(dir, options, visit)?.visited)
+}
+
+/// Steps 1 to 3, and the refusal of step 4.
+fn scan(dir: &dyn Directory, options: WalOptions, visit: &mut Visit<'_>) -> Result<Scan> {
+    let files = old_files(dir)?;
     let floor = options.floor;
     let mut walk = Walk {
         dir,
@@ -97,10 +110,8 @@ pub(super) fn replay(
     walk.read_all()?;
     let (due, visited, broken) = (walk.due, walk.visited, walk.broken);
     let next_seq = due.unwrap_or(options.floor + 1);
-    let mut cut = None;
-    if let Some(broken) = broken {
-        refuse_if_synced(dir, &files, &broken, next_seq, options.synced)?;
-        cut = Some(cut_off(dir, &mut files, broken)?);
+    if let Some(broken) = &broken {
+        refuse_if_synced(dir, &files, broken, next_seq, options.synced)?;
     } else if next_seq <= options.synced {
         let synced = options.synced;
         let detail = format!("the log ends before {next_seq}, checkpoints hold up to {synced}");
@@ -114,6 +125,31 @@ pub(super) fn replay(
             detail,
         });
     }
+    Ok(Scan {
+        files,
+        next_seq,
+        visited,
+        broken,
+    })
+}
+
+/// Replays, cuts, syncs.
+pub(super) fn replay(
+    dir: &dyn Directory,
+    options: WalOptions,
+    visit: &mut Visit<'_>,
+) -> Result<(Found, Replayed)> {
+    let Scan {
+        mut files,
+        next_seq,
+        visited,
+        broken,
+    } = scan(dir, options, visit)?;
+    let next_generation = files.last().map_or(1, |file| file.generation + 1);
+    let cut = match broken {
+        Some(broken) => Some(cut_off(dir, &mut files, broken)?),
+        None => None,
+    };
     let mut kept = Vec::new();
     for file in &files {
         if let Some(header) = file.header {

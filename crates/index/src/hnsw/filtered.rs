@@ -16,7 +16,7 @@
 use super::Hnsw;
 use super::key::{Key, key, row_of, scored};
 use super::scratch::{Scratch, SearchStats};
-use super::search::{PREFETCH_AHEAD, descend};
+use super::search::{LinkRead, PREFETCH_AHEAD, descend};
 use super::space::Scorer;
 use crate::{Row, Scored};
 
@@ -42,37 +42,67 @@ impl Hnsw {
         accept: &impl Fn(Row) -> bool,
         scratch: &mut Scratch,
     ) -> Vec<Scored> {
-        scratch.stats = SearchStats::default();
-        scratch.begin(ef);
-        scratch.bridged.clear();
-        scratch.deferred.clear();
-        let Some((entry, top)) = self.entry() else {
-            return Vec::new();
-        };
-        if ef > 0 {
-            let entry = descend(&self.links, scorer, entry, top, 0, &mut scratch.stats);
-            Filtered {
-                graph: self,
-                scorer,
-                matches,
-                accept,
-                scratch,
-            }
-            .walk(entry);
-        }
-        scratch.best.keys().iter().map(|&key| scored(key)).collect()
+        let links_max = self.params.links_max(0);
+        search_filtered_links(
+            &self.links,
+            self.entry(),
+            links_max,
+            scorer,
+            ef,
+            matches,
+            accept,
+            scratch,
+        )
     }
 }
 
-struct Filtered<'a, S, M, A> {
-    graph: &'a Hnsw,
+/// [`Hnsw::search_filtered`] over any links; a level-0 list has at most `links_max` of them.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the graph's three and the search's five"
+)]
+pub(super) fn search_filtered_links<S: Scorer>(
+    links: &impl LinkRead,
+    entry: Option<(Row, usize)>,
+    links_max: usize,
+    scorer: &S,
+    ef: usize,
+    matches: &impl Fn(Row) -> bool,
+    accept: &impl Fn(Row) -> bool,
+    scratch: &mut Scratch,
+) -> Vec<Scored> {
+    scratch.stats = SearchStats::default();
+    scratch.begin(ef);
+    scratch.bridged.clear();
+    scratch.deferred.clear();
+    let Some((entry, top)) = entry else {
+        return Vec::new();
+    };
+    if ef > 0 {
+        let entry = descend(links, scorer, entry, top, 0, &mut scratch.stats);
+        Filtered {
+            links,
+            links_max,
+            scorer,
+            matches,
+            accept,
+            scratch,
+        }
+        .walk(entry);
+    }
+    scratch.best.keys().iter().map(|&key| scored(key)).collect()
+}
+
+struct Filtered<'a, L, S, M, A> {
+    links: &'a L,
+    links_max: usize,
     scorer: &'a S,
     matches: &'a M,
     accept: &'a A,
     scratch: &'a mut Scratch,
 }
 
-impl<S: Scorer, M: Fn(Row) -> bool, A: Fn(Row) -> bool> Filtered<'_, S, M, A> {
+impl<L: LinkRead, S: Scorer, M: Fn(Row) -> bool, A: Fn(Row) -> bool> Filtered<'_, L, S, M, A> {
     fn walk(&mut self, entry: Row) {
         if (self.matches)(entry) {
             self.scratch.visited.insert(entry);
@@ -117,7 +147,7 @@ impl<S: Scorer, M: Fn(Row) -> bool, A: Fn(Row) -> bool> Filtered<'_, S, M, A> {
             deferred,
             ..
         } = &mut *self.scratch;
-        let links = &self.graph.links;
+        let links = self.links;
         let failing_from = deferred.len();
         let mut matching = 0;
         fresh.clear();
@@ -131,7 +161,7 @@ impl<S: Scorer, M: Fn(Row) -> bool, A: Fn(Row) -> bool> Filtered<'_, S, M, A> {
                 deferred.push(row);
             }
         }
-        let enough = self.graph.params.links_max(0);
+        let enough = self.links_max;
         for &failing in &deferred[failing_from..] {
             if matching >= enough {
                 break;

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::levels::Levels;
 use super::params::Params;
+use super::search::LinkRead;
 use crate::Row;
 
 /// Marks a free slot; no row has this number.
@@ -44,7 +45,7 @@ impl Shape {
         clippy::cast_possible_truncation,
         reason = "both are at most 2 * M_MAX, ten bits"
     )]
-    fn pack(self) -> u32 {
+    pub(super) fn pack(self) -> u32 {
         debug_assert!(
             self.tree.max(self.diverse) <= Self::MASK as usize,
             "fits ten bits"
@@ -52,7 +53,7 @@ impl Shape {
         self.tree as u32 | ((self.diverse as u32) << Self::BITS)
     }
 
-    fn unpack(bits: u32) -> Self {
+    pub(super) fn unpack(bits: u32) -> Self {
         Self {
             tree: (bits & Self::MASK) as usize,
             diverse: (bits >> Self::BITS & Self::MASK) as usize,
@@ -206,6 +207,13 @@ impl Links {
                 page.shapes[at].store(shape.pack(), Ordering::Relaxed);
             }
         }
+    }
+}
+
+impl LinkRead for Links {
+    #[inline]
+    fn rows(&self, level: usize, row: Row) -> impl Iterator<Item = Row> + '_ {
+        Self::rows(self, level, row)
     }
 }
 

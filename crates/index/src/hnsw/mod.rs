@@ -12,6 +12,7 @@
 //!   links between parent and child are never pruned;
 //! - the same batches with the same seed give the same links with any number of threads.
 
+pub mod frozen;
 pub mod params;
 pub mod space;
 
@@ -30,6 +31,7 @@ mod tests;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+pub use frozen::{BadGraph, FrozenGraph, GraphParts};
 pub use insert::{BatchReport, Cancelled};
 pub use params::Params;
 pub use scratch::{Scratch, SearchStats};

@@ -12,7 +12,6 @@
 
 use super::Hnsw;
 use super::key::{key, row_of, scored};
-use super::links::Links;
 use super::scratch::{Scratch, SearchStats};
 use super::space::Scorer;
 use crate::{Row, Scored};
@@ -45,23 +44,41 @@ impl Hnsw {
         accept: &impl Fn(Row) -> bool,
         scratch: &mut Scratch,
     ) -> Vec<Scored> {
-        scratch.stats = SearchStats::default();
-        scratch.begin(ef);
-        let Some((entry, top)) = self.entry() else {
-            return Vec::new();
-        };
-        let entry = descend(&self.links, scorer, entry, top, 0, &mut scratch.stats);
-        if ef > 0 {
-            // The closure never asks to stop, so there is no other outcome.
-            let _done = walk(&self.links, 0, scorer, entry, accept, &|| false, scratch);
-        }
-        scratch.best.keys().iter().map(|&key| scored(key)).collect()
+        search_links(&self.links, self.entry(), scorer, ef, accept, scratch)
     }
+}
+
+/// Links that a walk follows: those of a growing graph, or of a frozen one.
+pub(super) trait LinkRead {
+    /// The rows that `row` links to on `level`; none where it is not on that level.
+    fn rows(&self, level: usize, row: Row) -> impl Iterator<Item = Row> + '_;
+}
+
+/// [`Hnsw::search`] over any links.
+pub(super) fn search_links<S: Scorer>(
+    links: &impl LinkRead,
+    entry: Option<(Row, usize)>,
+    scorer: &S,
+    ef: usize,
+    accept: &impl Fn(Row) -> bool,
+    scratch: &mut Scratch,
+) -> Vec<Scored> {
+    scratch.stats = SearchStats::default();
+    scratch.begin(ef);
+    let Some((entry, top)) = entry else {
+        return Vec::new();
+    };
+    let entry = descend(links, scorer, entry, top, 0, &mut scratch.stats);
+    if ef > 0 {
+        // The closure never asks to stop, so there is no other outcome.
+        let _done = walk(links, 0, scorer, entry, accept, &|| false, scratch);
+    }
+    scratch.best.keys().iter().map(|&key| scored(key)).collect()
 }
 
 /// Step 1: the best row that greedy steps reach on the levels `top` down to `floor + 1`.
 pub(super) fn descend<S: Scorer>(
-    links: &Links,
+    links: &impl LinkRead,
     scorer: &S,
     entry: Row,
     top: usize,
@@ -94,7 +111,7 @@ pub(super) fn descend<S: Scorer>(
 
 /// Steps 2 and 3 on one level, into `scratch.best`; `scratch` must have begun.
 pub(super) fn walk<S: Scorer>(
-    links: &Links,
+    links: &impl LinkRead,
     level: usize,
     scorer: &S,
     entry: Row,

@@ -24,9 +24,9 @@ const CACHE_LINE_BYTES: usize = 64;
 /// today's cores), and the hardware's own prefetcher follows once a row is being read.
 const PREFETCH_LINES_MAX: usize = 8;
 
-/// One mapped chunk.
+/// One mapped chunk, or a whole mapped file (see [`crate::mapped`]).
 #[derive(Debug)]
-pub(super) struct Chunk {
+pub(crate) struct Chunk {
     base: NonNull<u8>,
     len: usize,
     region: Arc<dyn Region>,
@@ -40,7 +40,7 @@ unsafe impl Send for Chunk {}
 unsafe impl Sync for Chunk {}
 
 impl Chunk {
-    fn new(region: Arc<dyn Region>) -> Self {
+    pub(crate) fn new(region: Arc<dyn Region>) -> Self {
         let base = NonNull::new(region.as_ptr()).expect("a mapped region is not at address 0");
         assert_eq!(
             base.as_ptr().addr() % PAGE_BYTES,
@@ -52,12 +52,12 @@ impl Chunk {
     }
 
     /// Length in bytes.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 
     /// What makes it durable.
-    pub(super) fn region(&self) -> &dyn Region {
+    pub(crate) fn region(&self) -> &dyn Region {
         &*self.region
     }
 
@@ -67,7 +67,7 @@ impl Chunk {
     /// Those bytes have been published (the caller's Acquire load saw it) or no writer exists: nobody writes
     /// them while `self` lives.
     #[inline]
-    pub(super) unsafe fn slice<T: Pod>(&self, at: usize, count: usize) -> &[T] {
+    pub(crate) unsafe fn slice<T: Pod>(&self, at: usize, count: usize) -> &[T] {
         self.check_range::<T>(at, count);
         // SAFETY: the range lies inside the chunk (checked above).
         let start = unsafe { self.base.add(at) };
@@ -81,7 +81,7 @@ impl Chunk {
     /// # Safety
     /// Those bytes are not published, and the caller is the only writer of this chunk.
     #[inline]
-    pub(super) unsafe fn write<T: Pod>(&self, at: usize, values: &[T]) {
+    pub(crate) unsafe fn write<T: Pod>(&self, at: usize, values: &[T]) {
         self.check_range::<T>(at, values.len());
         // SAFETY: the range lies inside the chunk (checked above).
         let start = unsafe { self.base.add(at) };
@@ -113,7 +113,7 @@ impl Chunk {
 
     /// Asks the CPU to fetch `bytes` bytes from `at`. Any numbers will do.
     #[inline]
-    pub(super) fn prefetch(&self, at: usize, bytes: usize) {
+    pub(crate) fn prefetch(&self, at: usize, bytes: usize) {
         let lines = bytes.div_ceil(CACHE_LINE_BYTES).min(PREFETCH_LINES_MAX);
         for line in 0..lines {
             prefetch_line(

@@ -26,6 +26,7 @@ mod stamps;
 
 pub use array::{ChunkArray, ChunkWriter};
 pub use blob::{BLOB_BYTES_MAX, BlobAddr, BlobLog, BlobPos, BlobWriter};
+pub(crate) use memory::Chunk;
 pub use schedule::CHUNK_BYTES_MIN;
 pub use stamps::{Cell, HeadPages, Pages, StampPages};
 

@@ -12,16 +12,20 @@ use std::sync::Arc;
 use flatwater_index::Row;
 use uuid::Uuid;
 
-use super::column::{ColumnState, VectorColumn};
-use super::spec::SegmentSpec;
-use super::view::SegmentView;
-use super::write::SegmentWriter;
-use crate::chunk::BlobPos;
+use super::links;
+use super::write::{ROWS_SLACK, SegmentWriter};
+use crate::chunk::{BlobPos, ChunkWriter};
 use crate::dir::Directory;
 use crate::error::SegmentError;
 use crate::file::codec::{Decoder, Encoder};
 use crate::file::{self, Damage, Kind};
 use crate::ids::SeqNo;
+use crate::parts::column::{ColumnState, VectorColumn};
+use crate::parts::spec::SegmentSpec;
+use crate::parts::{Recorded, Segment};
+use crate::points::Points;
+use crate::points::heads::HEAD_WORDS;
+use crate::view::SegmentView;
 
 /// File name in the segment's directory.
 const FILE: &str = "checkpoint";
@@ -58,6 +62,18 @@ impl SegmentState {
             deleted: Vec::new(),
             columns: vec![ColumnState::empty(); columns],
             checksums: Vec::new(),
+        }
+    }
+
+    fn recorded(&self) -> Recorded {
+        Recorded {
+            seq: self.seq,
+            rows: self.rows,
+            versions: self.versions,
+            blobs_end: self.blobs_end,
+            deleted: self.deleted.len() as u64,
+            stamps: self.columns.iter().map(|c| c.stamps.len() as u64).sum(),
+            columns: self.columns.iter().map(|c| (c.rows, c.code_rows)).collect(),
         }
     }
 
@@ -125,7 +141,7 @@ impl SegmentState {
     }
 }
 
-fn encode_stamps(out: &mut Encoder, stamps: &[(Row, u64)]) {
+pub(crate) fn encode_stamps(out: &mut Encoder, stamps: &[(Row, u64)]) {
     out.u64(stamps.len() as u64);
     for (row, stamp) in stamps {
         out.u32(*row);
@@ -133,152 +149,198 @@ fn encode_stamps(out: &mut Encoder, stamps: &[(Row, u64)]) {
     }
 }
 
-fn decode_stamps(input: &mut Decoder<'_>) -> Result<Vec<(Row, u64)>, Damage> {
+pub(crate) fn decode_stamps(input: &mut Decoder<'_>) -> Result<Vec<(Row, u64)>, Damage> {
     (0..input.count(12)?)
         .map(|_| Ok((input.u32()?, input.u64()?)))
         .collect()
 }
 
-impl SegmentView {
-    /// Makes the view durable. Called by one thread at a time. Nothing is written if nothing has
-    /// changed since the last call.
-    ///
-    /// # Errors
-    /// [`SegmentError::Dir`]; the previous checkpoint stays valid then.
-    ///
-    /// Blocks: syncs what was appended since the last checkpoint.
-    pub fn checkpoint(&self) -> Result<(), SegmentError> {
-        let mut recorded = self.segment.recorded.lock();
-        let is_same = recorded.rows == self.len
-            && recorded.versions == self.versions_len
-            && u64::from(recorded.rows) - recorded.deleted.len() as u64 == self.live;
-        if is_same && recorded.seq > 0 {
-            return Ok(());
+/// Makes a view of a growing segment durable. Called by one thread at a time. Nothing is written if
+/// nothing has changed since the last call.
+///
+/// # Errors
+/// [`SegmentError::Dir`]; the previous checkpoint stays valid then.
+///
+/// Blocks: syncs what was appended since the last checkpoint.
+pub(crate) fn record(view: &SegmentView) -> Result<(), SegmentError> {
+    let segment = view.segment();
+    let Points::Growing { heads, .. } = &segment.points else {
+        return Ok(());
+    };
+    let mut recorded = segment.recorded.lock();
+    if is_recorded(view, &recorded) {
+        return Ok(());
+    }
+    let state = state_of(view);
+    heads.sync(recorded.rows, state.rows)?;
+    segment.payload.sync(
+        recorded.versions,
+        state.versions,
+        recorded.blobs_end,
+        state.blobs_end,
+    )?;
+    for (index, (column, now)) in segment.columns.iter().zip(&state.columns).enumerate() {
+        let (rows, code_rows) = recorded.columns.get(index).copied().unwrap_or_default();
+        if let Some(originals) = column.originals().growing() {
+            originals.sync(rows, now.rows)?;
         }
-        let state = self.state();
-        let segment = &self.segment;
-        segment.heads.sync(recorded.rows, state.rows)?;
-        segment.payload.sync(
-            recorded.versions,
-            state.versions,
-            recorded.blobs_end,
-            state.blobs_end,
-        )?;
-        for ((column, now), before) in segment
-            .columns
+        let codes = column.codes();
+        for codes in codes
             .iter()
-            .zip(&state.columns)
-            .zip(&recorded.columns)
+            .flat_map(|codes| [codes.codes8(), codes.codes1()])
         {
-            column.originals().sync(before.rows, now.rows)?;
-            if let Some(codes) = column.codes() {
-                codes.codes8().sync(before.code_rows, now.code_rows)?;
-                codes.codes1().sync(before.code_rows, now.code_rows)?;
+            if let Some(codes) = codes.growing() {
+                codes.sync(code_rows, now.code_rows)?;
             }
         }
-        segment.dir.sync()?;
-        segment.dir.write_atomic(FILE, &state.encode())?;
-        *recorded = state;
-        Ok(())
     }
+    segment.dir.sync()?;
+    segment.dir.write_atomic(FILE, &state.encode())?;
+    *recorded = state.recorded();
+    Ok(())
+}
 
-    /// What a checkpoint of this view records.
-    fn state(&self) -> SegmentState {
-        let deleted = self.segment.deleted.iter();
-        let columns: Vec<ColumnState> = self
-            .segment
-            .columns
-            .iter()
-            .map(|column| self.column_state(column))
-            .collect();
-        let mut state = SegmentState {
-            seq: self.watermark,
-            rows: self.len,
-            versions: self.versions_len,
-            blobs_end: self.blobs_end,
-            deleted: deleted
-                .filter(|&(row, stamp)| row < self.len && stamp <= self.watermark)
-                .collect(),
-            columns,
-            checksums: Vec::new(),
-        };
-        state.checksums = checksums(&self.segment, &state);
-        state
-    }
+/// Whether the last checkpoint holds all of a view.
+pub(crate) fn is_recorded(view: &SegmentView, recorded: &Recorded) -> bool {
+    recorded.seq > 0
+        && recorded.rows == view.len
+        && recorded.versions == view.versions_len
+        && u64::from(recorded.rows) - recorded.deleted == view.live
+        && recorded.stamps == stamps_count(view)
+}
 
-    fn column_state(&self, column: &VectorColumn) -> ColumnState {
-        let ready = column.codes().and_then(|codes| codes.ready());
-        let code_rows = ready.map_or(0, |(_, rows)| rows.min(self.len));
-        // A centre without coded rows would be fixed anew, from the same rows, after a restart.
-        let center = column
-            .codes()
-            .and_then(|codes| codes.center())
-            .filter(|_| code_rows > 0);
-        let center = center.map(<[f32]>::to_vec);
-        let stamps = column
-            .stamped_rows()
-            .filter(|&(row, stamp)| row < self.len && stamp <= self.watermark)
-            .collect();
-        ColumnState {
-            rows: self.len,
-            code_rows,
-            center,
-            stamps,
-        }
+/// What a checkpoint of a view records.
+fn state_of(view: &SegmentView) -> SegmentState {
+    let segment = view.segment();
+    let columns = segment
+        .columns
+        .iter()
+        .map(|column| column_state(view, column));
+    let mut state = SegmentState {
+        seq: view.watermark,
+        rows: view.len,
+        versions: view.versions_len,
+        blobs_end: view.blobs_end,
+        deleted: deleted_in(view),
+        columns: columns.collect(),
+        checksums: Vec::new(),
+    };
+    state.checksums = checksums(segment, &state);
+    state
+}
+
+/// Rows that a view shows as deleted, and when they were.
+pub(crate) fn deleted_in(view: &SegmentView) -> Vec<(Row, SeqNo)> {
+    let deleted = view.segment().deleted.iter();
+    deleted
+        .filter(|&(row, stamp)| row < view.len && stamp <= view.watermark)
+        .collect()
+}
+
+/// Rows without a vector in a view, and since when.
+pub(crate) fn stamps_in(view: &SegmentView, column: &VectorColumn) -> Vec<(Row, SeqNo)> {
+    let stamped = column.stamped_rows();
+    stamped
+        .filter(|&(row, stamp)| row < view.len && stamp <= view.watermark)
+        .collect()
+}
+
+/// How many rows a view shows without one vector or another.
+fn stamps_count(view: &SegmentView) -> u64 {
+    let columns = view.segment().columns.iter();
+    columns
+        .map(|column| stamps_in(view, column).len() as u64)
+        .sum()
+}
+
+fn column_state(view: &SegmentView, column: &VectorColumn) -> ColumnState {
+    let ready = column.codes().and_then(|codes| codes.ready());
+    let code_rows = ready.map_or(0, |(_, rows)| rows.min(view.len));
+    // A centre without coded rows would be fixed anew, from the same rows, after a restart.
+    let center = column
+        .codes()
+        .and_then(|codes| codes.center())
+        .filter(|_| code_rows > 0);
+    ColumnState {
+        rows: view.len,
+        code_rows,
+        center: center.map(<[f32]>::to_vec),
+        stamps: stamps_in(view, column),
     }
 }
 
 /// Checksums of the heads, the versions and each vector's arrays up to what `state` counts.
-fn checksums(segment: &super::GrowingSegment, state: &SegmentState) -> Vec<u32> {
-    let mut sums = vec![
-        segment.heads.checksum(state.rows),
-        segment.payload.checksum(state.versions),
-    ];
+fn checksums(segment: &Segment, state: &SegmentState) -> Vec<u32> {
+    let mut sums = Vec::new();
+    if let Points::Growing { heads, .. } = &segment.points {
+        sums.push(heads.checksum(state.rows));
+    }
+    sums.push(segment.payload.checksum(state.versions));
     for (column, counted) in segment.columns.iter().zip(&state.columns) {
-        sums.push(column.originals().checksum(counted.rows));
-        if let Some(codes) = column.codes() {
-            sums.push(codes.codes8().checksum(counted.code_rows));
-            sums.push(codes.codes1().checksum(counted.code_rows));
+        if let Some(originals) = column.originals().growing() {
+            sums.push(originals.checksum(counted.rows));
+        }
+        for codes in column
+            .codes()
+            .iter()
+            .flat_map(|codes| [codes.codes8(), codes.codes1()])
+        {
+            sums.extend(
+                codes
+                    .growing()
+                    .map(|codes| codes.checksum(counted.code_rows)),
+            );
         }
     }
     sums
 }
 
-impl SegmentWriter {
-    /// Opens a segment at its checkpoint. Every byte that counts is read once, to verify it.
-    ///
-    /// # Errors
-    /// [`SegmentError::Corrupt`] with the file, [`SegmentError::Dir`] for missing files.
-    pub fn recover(
-        dir: Arc<dyn Directory>,
-        id: Uuid,
-        spec: Arc<SegmentSpec>,
-    ) -> Result<Self, SegmentError> {
-        let file = dir.path().join(FILE).display().to_string();
-        let corrupt = |offset: u64, detail: String| SegmentError::Corrupt {
-            file: file.clone(),
-            offset,
-            detail,
-        };
-        let state = SegmentState::decode(&dir.read(FILE)?)
-            .map_err(|damage| corrupt(damage.offset, damage.to_string()))?;
-        if state.columns.len() != spec.vectors.len() {
-            let (found, expected) = (state.columns.len(), spec.vectors.len());
-            return Err(corrupt(
-                0,
-                format!("{found} vectors, the collection has {expected}"),
-            ));
-        }
-        let writer = Self::open(dir, id, spec, &state)?;
-        if checksums(writer.segment(), &state) != state.checksums {
-            return Err(corrupt(
-                0,
-                "the bytes of the segment's chunks are not those that were recorded".to_owned(),
-            ));
-        }
-        *writer.segment().recorded.lock() = state;
-        Ok(writer)
+/// What to do with saved links at open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Links {
+    /// Use what checks, remove what does not.
+    Restore,
+    /// Leave the files alone.
+    Leave,
+}
+
+/// Opens a growing segment at its checkpoint. Every byte that counts is read once, to verify it;
+/// saved graphs that do not check are left out and built anew.
+///
+/// # Errors
+/// [`SegmentError::Corrupt`] with the file, [`SegmentError::Dir`] for missing files.
+pub(crate) fn recover(
+    dir: Arc<dyn Directory>,
+    id: Uuid,
+    spec: Arc<SegmentSpec>,
+    links: Links,
+) -> Result<SegmentWriter, SegmentError> {
+    let file = dir.path().join(FILE).display().to_string();
+    let corrupt = |offset: u64, detail: String| SegmentError::Corrupt {
+        file: file.clone(),
+        offset,
+        detail,
+    };
+    let state = SegmentState::decode(&dir.read(FILE)?)
+        .map_err(|damage| corrupt(damage.offset, damage.to_string()))?;
+    if state.columns.len() != spec.vectors.len() {
+        let (found, expected) = (state.columns.len(), spec.vectors.len());
+        let detail = format!("{found} vectors, the collection has {expected}");
+        return Err(corrupt(0, detail));
     }
+    let heads = ChunkWriter::open(Arc::clone(&dir), "heads", HEAD_WORDS, state.rows)?;
+    let rows_max = spec.rows_max.saturating_add(ROWS_SLACK);
+    let graphs = match links {
+        Links::Restore => links::restore(&dir, &spec, &heads.array(), rows_max)?,
+        Links::Leave => spec.vectors.iter().map(|_| None).collect(),
+    };
+    let writer = SegmentWriter::open(dir, id, spec, &state, heads, graphs)?;
+    if checksums(writer.segment(), &state) != state.checksums {
+        let detail = "the bytes of the segment's chunks are not those that were recorded";
+        return Err(corrupt(0, detail.to_owned()));
+    }
+    *writer.segment().recorded.lock() = state.recorded();
+    Ok(writer)
 }
 
 #[cfg(test)]

@@ -3,10 +3,11 @@
 use flatwater_index::Row;
 use flatwater_index::hnsw::{Cancelled, Workers};
 
-use super::GrowingSegment;
-use crate::growing::space::{CodeSpace, OriginalSpace};
+use crate::parts::Segment;
+use crate::parts::graph::Graph;
+use crate::parts::space::{CodeSpace, OriginalSpace};
 
-impl GrowingSegment {
+impl Segment {
     /// Inserts the next batch of rows into the graph of vector `column`. Returns whether there was
     /// something to do and it was not cancelled. One caller at a time for each vector; searches go
     /// on meanwhile.
@@ -22,7 +23,7 @@ impl GrowingSegment {
         let Some(column) = self.columns.get(column) else {
             return false;
         };
-        let Some(graph) = column.graph() else {
+        let Some(graph) = column.graph().and_then(Graph::growing) else {
             return false;
         };
         let indexed = graph.indexed_len();

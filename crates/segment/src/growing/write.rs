@@ -1,29 +1,32 @@
-//! The one writer of a growing segment.
+//! The one writer of a segment.
 //!
+//! In a growing segment it appends rows; in either kind it stamps deletes and stores payload changes.
 //! A row is pushed, published to the chunks, and only then entered in the id map; it is in no view
 //! until the shard takes one ([`SegmentWriter::view`]). Stamps are one store each.
 
 use std::sync::Arc;
 
 use flatwater_index::Row;
+use flatwater_index::hnsw::Hnsw;
 use parking_lot::Mutex;
 use uuid::Uuid;
 
-use super::GrowingSegment;
 use super::checkpoint::SegmentState;
-use super::column::ColumnWriter;
-use super::fields::FieldBuilders;
-use super::payload_rows::PayloadRowsWriter;
-use super::spec::SegmentSpec;
-use super::view::SegmentView;
 use crate::chunk::{ChunkWriter, StampPages};
 use crate::dir::Directory;
 use crate::error::SegmentError;
 use crate::field::FieldType;
 use crate::ids::{PointId, SeqNo};
+use crate::parts::column::{ColumnWriter, VectorColumn};
+use crate::parts::fields::FieldBuilders;
+use crate::parts::payload_rows::PayloadRowsWriter;
+use crate::parts::spec::SegmentSpec;
+use crate::parts::{Recorded, Segment};
 use crate::payload::path::JsonPath;
+use crate::points::Points;
 use crate::points::heads::{HEAD_WORDS, RowHead};
 use crate::points::ids::IdMap;
+use crate::view::SegmentView;
 
 /// Rows beyond `rows_max` that one operation may still add: it is never split over two segments.
 pub const ROWS_SLACK: Row = 1 << 20;
@@ -48,15 +51,22 @@ pub struct NewVector {
     pub rotated: Option<Vec<f32>>,
 }
 
-/// The writer of one growing segment.
+/// The writer of one segment.
 #[derive(Debug)]
 pub struct SegmentWriter {
-    segment: Arc<GrowingSegment>,
-    heads: ChunkWriter<u64>,
-    columns: Vec<ColumnWriter>,
+    segment: Arc<Segment>,
+    /// What takes rows; a sealed segment has none.
+    growth: Option<Growth>,
     payload: PayloadRowsWriter,
     fields: FieldBuilders,
     live: u64,
+}
+
+/// The writers of a growing segment's rows.
+#[derive(Debug)]
+struct Growth {
+    heads: ChunkWriter<u64>,
+    columns: Vec<ColumnWriter>,
 }
 
 impl SegmentWriter {
@@ -70,10 +80,13 @@ impl SegmentWriter {
         spec: Arc<SegmentSpec>,
     ) -> Result<Self, SegmentError> {
         let state = SegmentState::empty(spec.vectors.len());
-        Self::open(dir, id, spec, &state)
+        let graphs = spec.vectors.iter().map(|_| None).collect();
+        let heads = ChunkWriter::create(Arc::clone(&dir), "heads", HEAD_WORDS);
+        Self::open(dir, id, spec, &state, heads, graphs)
     }
 
-    /// Opens a segment as `state` recorded it; rows behind it are written anew.
+    /// Opens a growing segment as `state` recorded it; rows behind it are written anew. `heads` are
+    /// the recorded ones, `graphs` what was saved of each vector's graph.
     ///
     /// # Errors
     /// [`SegmentError::Dir`] for missing files, [`SegmentError::Corrupt`] if bytes do not check.
@@ -82,72 +95,99 @@ impl SegmentWriter {
         id: Uuid,
         spec: Arc<SegmentSpec>,
         state: &SegmentState,
+        heads: ChunkWriter<u64>,
+        graphs: Vec<Option<Hnsw>>,
     ) -> Result<Self, SegmentError> {
-        let heads = ChunkWriter::open(Arc::clone(&dir), "heads", HEAD_WORDS, state.rows)?;
         let rows_max = spec.rows_max.saturating_add(ROWS_SLACK);
         let columns = spec
             .vectors
             .iter()
             .zip(&state.columns)
+            .zip(graphs)
             .enumerate()
-            .map(|(i, (vector, column))| {
-                ColumnWriter::open(&dir, i, vector.clone(), rows_max, column)
+            .map(|(i, ((vector, column), graph))| {
+                ColumnWriter::open(&dir, i, vector.clone(), rows_max, column, graph)
             })
             .collect::<Result<Vec<_>, _>>()?;
-        let payload = PayloadRowsWriter::open(&dir, state.versions, state.blobs_end)?;
-        let segment = Arc::new(GrowingSegment {
-            id,
-            spec,
+        let payload = PayloadRowsWriter::open(&dir, state.versions, state.blobs_end, None)?;
+        let points = Points::Growing {
             heads: heads.array(),
-            deleted: StampPages::new(),
             ids: IdMap::default(),
-            columns: columns.iter().map(ColumnWriter::column).collect(),
-            payload: payload.rows(),
-            // No reader will ever hold a view from before the recorded one.
-            dead_before: state.seq,
-            dir,
-            recorded: Mutex::new(SegmentState::empty(columns.len())),
-        });
-        let mut writer = Self {
-            segment,
-            heads,
-            columns,
-            payload,
-            fields: FieldBuilders::default(),
-            live: 0,
         };
+        let shared = columns.iter().map(ColumnWriter::column).collect();
+        let mut writer = Self::assemble(dir, id, spec, points, shared, payload, state.seq);
+        writer.growth = Some(Growth { heads, columns });
         writer.restore(state)?;
         Ok(writer)
     }
 
+    /// A writer without growth over the parts of a segment whose last recorded view is `seq`.
+    pub(crate) fn assemble(
+        dir: Arc<dyn Directory>,
+        id: Uuid,
+        spec: Arc<SegmentSpec>,
+        points: Points,
+        columns: Vec<Arc<VectorColumn>>,
+        payload: PayloadRowsWriter,
+        seq: SeqNo,
+    ) -> Self {
+        let live = points.rows_len().into();
+        let segment = Arc::new(Segment {
+            id,
+            spec,
+            points,
+            deleted: StampPages::new(),
+            columns,
+            payload: payload.rows(),
+            // No reader will ever hold a view from before the recorded one.
+            dead_before: seq,
+            dir,
+            recorded: Mutex::new(Recorded::default()),
+        });
+        Self {
+            segment,
+            growth: None,
+            payload,
+            fields: FieldBuilders::default(),
+            live,
+        }
+    }
+
     /// Rebuilds what is kept in memory only: the id map, the stamps and the live count.
     fn restore(&mut self, state: &SegmentState) -> Result<(), SegmentError> {
+        let Points::Growing { heads, ids } = &self.segment.points else {
+            return Ok(());
+        };
         for row in 0..state.rows {
-            let words = self.segment.heads.row(row);
-            let head = RowHead::decode(words).ok_or_else(|| SegmentError::Corrupt {
+            let head = RowHead::decode(heads.row(row)).ok_or_else(|| SegmentError::Corrupt {
                 file: "heads".to_owned(),
                 offset: u64::from(row) * HEAD_WORDS as u64 * 8,
                 detail: "not the head of a row".to_owned(),
             })?;
-            self.segment.ids.set(head.id, row);
+            ids.set(head.id, row);
         }
-        for &(row, stamp) in &state.deleted {
+        self.restore_deleted(&state.deleted);
+        Ok(())
+    }
+
+    /// Sets the stamps of deleted rows; nothing else has been stamped before.
+    pub(crate) fn restore_deleted(&mut self, deleted: &[(Row, SeqNo)]) {
+        for &(row, stamp) in deleted {
             self.segment.deleted.set(row, stamp);
         }
-        self.live = u64::from(state.rows) - state.deleted.len() as u64;
-        Ok(())
+        self.live = u64::from(self.segment.rows_len()).saturating_sub(deleted.len() as u64);
     }
 
     /// The shared segment.
     #[must_use]
-    pub fn segment(&self) -> &Arc<GrowingSegment> {
+    pub fn segment(&self) -> &Arc<Segment> {
         &self.segment
     }
 
     /// Whether it takes no more rows.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.segment.rows_len() >= self.segment.spec.rows_max
+        self.growth.is_none() || self.segment.rows_len() >= self.segment.spec.rows_max
     }
 
     /// Makes room for rows and payload versions before their operation is logged.
@@ -162,9 +202,15 @@ impl SegmentWriter {
         let Some(rows) = rows else {
             return Err(SegmentError::Full { rows: len });
         };
-        self.heads.reserve(rows)?;
-        for column in &mut self.columns {
-            column.reserve(rows)?;
+        match &mut self.growth {
+            Some(growth) => {
+                growth.heads.reserve(rows)?;
+                for column in &mut growth.columns {
+                    column.reserve(rows)?;
+                }
+            }
+            None if rows > 0 => return Err(SegmentError::Full { rows: len }),
+            None => {}
         }
         let versions =
             Row::try_from(payload_sizes.len()).map_err(|_| SegmentError::Full { rows: len })?;
@@ -176,18 +222,22 @@ impl SegmentWriter {
     /// The rows these replace in this segment are stamped; other segments are the caller's to stamp.
     ///
     /// # Errors
-    /// [`SegmentError`] only if room had not been reserved.
+    /// [`SegmentError::Full`] in a sealed segment, others only if room had not been reserved.
     pub fn push_rows(&mut self, seq: SeqNo, rows: &[NewRow]) -> Result<(), SegmentError> {
         let first = self.segment.rows_len();
+        let (Some(growth), Points::Growing { ids, .. }) = (&mut self.growth, &self.segment.points)
+        else {
+            return Err(SegmentError::Full { rows: first });
+        };
         for (row, new) in (first..).zip(rows) {
-            let previous = self.segment.ids.newest(new.id);
+            let previous = ids.newest(new.id);
             let head = RowHead {
                 id: new.id,
                 seq,
                 previous,
             };
-            self.heads.push(&head.encode());
-            for (column, vector) in self.columns.iter_mut().zip(&new.vectors) {
+            growth.heads.push(&head.encode());
+            for (column, vector) in growth.columns.iter_mut().zip(&new.vectors) {
                 let original = vector.as_ref().map(|v| v.original.as_slice());
                 let rotated = vector.as_ref().and_then(|v| v.rotated.as_deref());
                 column.push(row, original, rotated);
@@ -196,15 +246,18 @@ impl SegmentWriter {
                 self.payload.push(row, seq, json);
             }
         }
-        for column in &mut self.columns {
+        for column in &mut growth.columns {
             column.publish();
         }
-        self.heads.publish();
+        growth.heads.publish();
+        let segment = Arc::clone(&self.segment);
         for (row, new) in (first..).zip(rows) {
-            if let Some(previous) = self.segment.head(row).previous {
+            if let Some(previous) = segment.head(row).previous {
                 self.stamp(previous, seq);
             }
-            self.segment.ids.set(new.id, row);
+            if let Points::Growing { ids, .. } = &segment.points {
+                ids.set(new.id, row);
+            }
             self.live += 1;
             if !self.fields.is_empty() {
                 self.fields
@@ -271,9 +324,44 @@ impl SegmentWriter {
         Ok(())
     }
 
+    /// Takes over what happened to the segment `since` is a view of, after that view: this one was
+    /// sealed from it. Both have the same rows.
+    ///
+    /// # Errors
+    /// [`SegmentError`] where payloads do not fit on the disk or do not check; the segment is not to be
+    /// used then.
+    ///
+    /// Cost: the stamps set and the payloads changed since.
+    pub fn catch_up(&mut self, since: &SegmentView) -> Result<(), SegmentError> {
+        let from = Arc::clone(since.segment());
+        for (row, stamp) in from.deleted.iter() {
+            if stamp > since.watermark() {
+                self.stamp(row, stamp);
+            }
+        }
+        for (column, old) in self.segment.columns.iter().zip(&from.columns) {
+            for (row, stamp) in old.stamped_rows() {
+                if stamp > since.watermark() {
+                    column.stamp(row, stamp);
+                }
+            }
+        }
+        for index in since.versions_len()..from.payload.versions_len() {
+            let (row, seq, json) = from.payload.version(index)?;
+            self.reserve(0, &[json.len()])?;
+            self.set_payload(row, seq, json);
+        }
+        Ok(())
+    }
+
     /// Drops a field's index.
     pub fn remove_field_index(&mut self, field: &str) {
         self.fields.remove(field);
+    }
+
+    /// Fields that are indexed, with their kinds.
+    pub fn indexed_fields(&self) -> impl Iterator<Item = (&str, FieldType)> {
+        self.fields.kinds()
     }
 
     /// The view of everything applied so far, `watermark` being the last applied `seq`.

@@ -13,15 +13,17 @@ use flatwater_index::Row;
 use flatwater_index::codes::Query;
 use flatwater_index::distance::kernels;
 use flatwater_index::flat;
-use flatwater_index::hnsw::{Hnsw, Scratch};
+use flatwater_index::hnsw::Scratch;
 use flatwater_index::topk::TopK;
 
 use crate::error::SegmentError;
-use crate::growing::column::VectorColumn;
-use crate::growing::space::{CodeScorer, OriginalScorer};
-use crate::growing::view::SegmentView;
 use crate::ids::PointId;
 use crate::mask::Mask;
+use crate::parts::column::VectorColumn;
+use crate::parts::graph::Graph;
+use crate::parts::space::{CodeScorer, OriginalScorer};
+use crate::rows::Rows;
+use crate::view::SegmentView;
 use plan::{Facts, Path};
 
 /// A search on one segment.
@@ -196,8 +198,17 @@ impl Walk<'_> {
                 if walked > 0
                     && let Some(graph) = self.column.graph()
                 {
-                    let scorer = CodeScorer::new(&query, codes.codes8());
-                    candidates.extend(self.walk_graph(graph, &scorer, path, walked));
+                    // One walk is compiled for each kind of rows.
+                    candidates.extend(match codes.codes8() {
+                        Rows::Growing(rows) => {
+                            let scorer = CodeScorer::new(&query, &**rows);
+                            self.walk_graph(graph, &scorer, path, walked)
+                        }
+                        Rows::Sealed(rows) => {
+                            let scorer = CodeScorer::new(&query, rows);
+                            self.walk_graph(graph, &scorer, path, walked)
+                        }
+                    });
                 }
                 candidates.extend(self.scan_codes(&query, codes.codes1(), walked, coded));
                 self.score_originals(self.behind(coded), &mut best);
@@ -230,7 +241,7 @@ impl Walk<'_> {
 
     fn walk_graph(
         &self,
-        graph: &Hnsw,
+        graph: &Graph,
         scorer: &impl flatwater_index::hnsw::Scorer,
         path: Path,
         covered: Row,
@@ -249,13 +260,7 @@ impl Walk<'_> {
     }
 
     /// The best candidates among rows `from..to` by their 1-bit codes.
-    fn scan_codes(
-        &self,
-        query: &Query,
-        codes1: &crate::chunk::ChunkArray<u8>,
-        from: Row,
-        to: Row,
-    ) -> Vec<Row> {
+    fn scan_codes(&self, query: &Query, codes1: &Rows<u8>, from: Row, to: Row) -> Vec<Row> {
         let mut best: TopK<Row> =
             TopK::new(plan::scan_candidates(self.search.k, self.column.spec().dim));
         match self.search.mask {

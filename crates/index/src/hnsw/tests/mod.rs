@@ -1,6 +1,7 @@
 //! Tests of the graph as a whole: its structure, its readers, its recall.
 
 mod concurrency;
+mod frozen;
 mod quality;
 mod structure;
 

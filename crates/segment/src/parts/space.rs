@@ -5,24 +5,24 @@ use flatwater_index::distance::{Kernels, kernels};
 use flatwater_index::hnsw::{Scorer, Space};
 use flatwater_index::{Metric, Row};
 
-use crate::chunk::ChunkArray;
+use crate::rows::RowRead;
 
 /// A query against 8-bit codes.
 #[derive(Debug)]
-pub struct CodeScorer<'a> {
+pub struct CodeScorer<'a, R> {
     query: &'a Query,
-    codes8: &'a ChunkArray<u8>,
+    codes8: &'a R,
 }
 
-impl<'a> CodeScorer<'a> {
+impl<'a, R: RowRead<u8>> CodeScorer<'a, R> {
     /// Compares `query` with the rows of `codes8`.
     #[must_use]
-    pub fn new(query: &'a Query, codes8: &'a ChunkArray<u8>) -> Self {
+    pub fn new(query: &'a Query, codes8: &'a R) -> Self {
         Self { query, codes8 }
     }
 }
 
-impl Scorer for CodeScorer<'_> {
+impl<R: RowRead<u8>> Scorer for CodeScorer<'_, R> {
     #[inline]
     fn score(&self, row: Row) -> f32 {
         self.query.score8(self.codes8.row(row))
@@ -35,22 +35,30 @@ impl Scorer for CodeScorer<'_> {
 }
 
 /// Rows compared by their 8-bit codes, for building.
-#[derive(Clone, Copy, Debug)]
-pub struct CodeSpace<'a> {
+#[derive(Debug)]
+pub struct CodeSpace<'a, R> {
     /// Encoder of the codes.
     pub encoder: &'a Encoder,
     /// The codes.
-    pub codes8: &'a ChunkArray<u8>,
+    pub codes8: &'a R,
 }
+
+impl<R> Clone for CodeSpace<'_, R> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<R> Copy for CodeSpace<'_, R> {}
 
 /// A row in the role of the query.
 #[derive(Debug)]
-pub struct CodeRow<'a> {
-    space: CodeSpace<'a>,
+pub struct CodeRow<'a, R> {
+    space: CodeSpace<'a, R>,
     record: &'a [u8],
 }
 
-impl Scorer for CodeRow<'_> {
+impl<R: RowRead<u8>> Scorer for CodeRow<'_, R> {
     #[inline]
     fn score(&self, row: Row) -> f32 {
         self.space
@@ -64,13 +72,13 @@ impl Scorer for CodeRow<'_> {
     }
 }
 
-impl Space for CodeSpace<'_> {
+impl<R: RowRead<u8>> Space for CodeSpace<'_, R> {
     type RowScorer<'b>
-        = CodeRow<'b>
+        = CodeRow<'b, R>
     where
         Self: 'b;
 
-    fn scorer_of(&self, row: Row) -> CodeRow<'_> {
+    fn scorer_of(&self, row: Row) -> CodeRow<'_, R> {
         CodeRow {
             space: *self,
             record: self.codes8.row(row),
@@ -90,17 +98,17 @@ impl Space for CodeSpace<'_> {
 
 /// A query against original vectors.
 #[derive(Debug)]
-pub struct OriginalScorer<'a> {
+pub struct OriginalScorer<'a, R> {
     metric: Metric,
     kernels: &'static Kernels,
     vector: &'a [f32],
-    originals: &'a ChunkArray<f32>,
+    originals: &'a R,
 }
 
-impl<'a> OriginalScorer<'a> {
+impl<'a, R: RowRead<f32>> OriginalScorer<'a, R> {
     /// Compares `vector` with the rows of `originals`.
     #[must_use]
-    pub fn new(metric: Metric, vector: &'a [f32], originals: &'a ChunkArray<f32>) -> Self {
+    pub fn new(metric: Metric, vector: &'a [f32], originals: &'a R) -> Self {
         Self {
             metric,
             kernels: kernels(),
@@ -110,7 +118,7 @@ impl<'a> OriginalScorer<'a> {
     }
 }
 
-impl Scorer for OriginalScorer<'_> {
+impl<R: RowRead<f32>> Scorer for OriginalScorer<'_, R> {
     #[inline]
     fn score(&self, row: Row) -> f32 {
         self.kernels
@@ -125,26 +133,26 @@ impl Scorer for OriginalScorer<'_> {
 
 /// Rows compared by their originals, for building.
 #[derive(Debug)]
-pub struct OriginalSpace<'a> {
+pub struct OriginalSpace<'a, R> {
     metric: Metric,
-    originals: &'a ChunkArray<f32>,
+    originals: &'a R,
 }
 
-impl<'a> OriginalSpace<'a> {
+impl<'a, R: RowRead<f32>> OriginalSpace<'a, R> {
     /// The rows of `originals` under `metric`.
     #[must_use]
-    pub fn new(metric: Metric, originals: &'a ChunkArray<f32>) -> Self {
+    pub fn new(metric: Metric, originals: &'a R) -> Self {
         Self { metric, originals }
     }
 }
 
-impl Space for OriginalSpace<'_> {
+impl<R: RowRead<f32>> Space for OriginalSpace<'_, R> {
     type RowScorer<'b>
-        = OriginalScorer<'b>
+        = OriginalScorer<'b, R>
     where
         Self: 'b;
 
-    fn scorer_of(&self, row: Row) -> OriginalScorer<'_> {
+    fn scorer_of(&self, row: Row) -> OriginalScorer<'_, R> {
         OriginalScorer::new(self.metric, self.originals.row(row), self.originals)
     }
 

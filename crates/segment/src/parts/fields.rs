@@ -1,4 +1,4 @@
-//! Field indexes of a growing segment: the writer's builders and the snapshot that views hold.
+//! Field indexes of a segment: the writer's builders and the snapshot that views hold.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,6 +25,13 @@ impl FieldBuilders {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.builders.is_empty()
+    }
+
+    /// Fields that are indexed, with their kinds.
+    pub fn kinds(&self) -> impl Iterator<Item = (&str, FieldType)> {
+        self.snapshot
+            .iter()
+            .map(|(field, index)| (field.as_str(), index.field_type()))
     }
 
     /// Starts to index `field`; `rows` are the payloads of the rows stored so far, in order.

@@ -1,35 +1,36 @@
-//! What one read sees of a growing segment: its first `len` rows as they were at `watermark`.
+//! What one read sees of a segment: its first `len` rows as they were at `watermark`.
 
 use std::sync::Arc;
 
 use flatwater_index::Row;
 
-use super::GrowingSegment;
-use super::fields::FieldIndexes;
 use crate::chunk::BlobPos;
 use crate::error::SegmentError;
 use crate::ids::{PointId, SeqNo};
 use crate::mask::{Mask, RowSource};
+use crate::parts::Segment;
+use crate::parts::column::VectorColumn;
+use crate::parts::fields::FieldIndexes;
 use crate::payload::Payload;
 use crate::payload::eval::CompiledFilter;
 use crate::payload::filter::{Condition, Filter};
 
-/// An immutable view of a growing segment. Cloning it copies two pointers.
+/// An immutable view of a segment. Cloning it copies two pointers.
 #[derive(Clone, Debug)]
 pub struct SegmentView {
-    pub(super) segment: Arc<GrowingSegment>,
-    pub(super) len: Row,
-    pub(super) live: u64,
-    pub(super) watermark: SeqNo,
-    pub(super) versions_len: u32,
-    pub(super) blobs_end: BlobPos,
-    pub(super) fields: Arc<FieldIndexes>,
+    pub(crate) segment: Arc<Segment>,
+    pub(crate) len: Row,
+    pub(crate) live: u64,
+    pub(crate) watermark: SeqNo,
+    pub(crate) versions_len: u32,
+    pub(crate) blobs_end: BlobPos,
+    pub(crate) fields: Arc<FieldIndexes>,
 }
 
 impl SegmentView {
     /// The segment behind the view.
     #[must_use]
-    pub fn segment(&self) -> &Arc<GrowingSegment> {
+    pub fn segment(&self) -> &Arc<Segment> {
         &self.segment
     }
 
@@ -73,7 +74,7 @@ impl SegmentView {
     /// The row of a point in this view.
     #[must_use]
     pub fn row_of_point(&self, id: PointId) -> Option<Row> {
-        self.row_behind(self.segment.ids.newest(id)?)
+        self.row_behind(self.segment.points.newest(id)?)
     }
 
     /// The live row of the view that `newest`, the newest row of an id, leads back to.
@@ -88,7 +89,7 @@ impl SegmentView {
     /// Calls `visit` with the points of the view from id `start` on, ascending by id, until it
     /// returns false.
     pub fn walk_points(&self, start: Option<PointId>, mut visit: impl FnMut(PointId, Row) -> bool) {
-        self.segment.ids.walk(start, |id, newest| {
+        self.segment.points.walk(start, |id, newest| {
             self.row_behind(newest).is_none_or(|row| visit(id, row))
         });
     }
@@ -153,7 +154,7 @@ impl SegmentView {
             .filter(|&(row, stamp)| row < self.len && stamp <= self.watermark)
             .map(|(row, _)| row)
             .collect();
-        let covered = |column: &super::column::VectorColumn| {
+        let covered = |column: &VectorColumn| {
             let end = column.indexed_len().min(self.len);
             let dead_rows = dead.iter().filter(|&&row| row < end).count() as u64;
             let without = column

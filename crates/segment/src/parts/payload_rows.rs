@@ -1,4 +1,5 @@
-//! Payloads of a growing segment: every version ever stored, and for each row the newest.
+//! Payloads of a segment: every version ever stored, and for each row the newest. Those that a sealed
+//! segment began with lie in files of their own; versions are the changes since.
 //!
 //! A version is (`seq`, row, previous version of that row, address of its JSON). Versions are
 //! appended in the order of `seq`; a reader goes back along the chain to the first one that its
@@ -8,6 +9,7 @@ use std::sync::Arc;
 
 use flatwater_index::Row;
 
+use super::base::BasePayload;
 use crate::chunk::{BlobAddr, BlobLog, BlobPos, BlobWriter, ChunkArray, ChunkWriter, HeadPages};
 use crate::dir::Directory;
 use crate::error::SegmentError;
@@ -55,12 +57,19 @@ impl Version {
 /// Readers' side.
 #[derive(Debug)]
 pub struct PayloadRows {
+    base: Option<BasePayload>,
     versions: Arc<ChunkArray<u64>>,
     heads: HeadPages,
     blobs: Arc<BlobLog>,
 }
 
 impl PayloadRows {
+    /// The payloads that a sealed segment began with.
+    #[must_use]
+    pub fn base(&self) -> Option<&BasePayload> {
+        self.base.as_ref()
+    }
+
     /// Number of versions stored so far.
     #[must_use]
     pub fn versions_len(&self) -> u32 {
@@ -98,7 +107,7 @@ impl PayloadRows {
     #[must_use]
     pub fn newest_seq(&self, row: Row) -> SeqNo {
         match self.heads.get(row) {
-            NO_VERSION => 0,
+            NO_VERSION => self.base_seq(row),
             head => self.versions.row(head)[0],
         }
     }
@@ -107,7 +116,11 @@ impl PayloadRows {
     #[must_use]
     pub fn seq_at(&self, row: Row, watermark: SeqNo) -> SeqNo {
         self.version_at(row, watermark)
-            .map_or(0, |version| version.seq)
+            .map_or_else(|| self.base_seq(row), |version| version.seq)
+    }
+
+    fn base_seq(&self, row: Row) -> SeqNo {
+        self.base.as_ref().map_or(0, |base| base.seq(row))
     }
 
     /// The payload of a row as a view up to `watermark` sees it; empty if it has none.
@@ -115,22 +128,51 @@ impl PayloadRows {
     /// # Errors
     /// [`SegmentError::Corrupt`] if the stored bytes do not check.
     pub fn payload_at(&self, row: Row, watermark: SeqNo) -> Result<Payload, SegmentError> {
-        let Some(version) = self.version_at(row, watermark) else {
+        let Some((_, json)) = self.json_at(row, watermark)? else {
             return Ok(Payload::new());
         };
-        let bytes = self
-            .blobs
+        serde_json::from_slice(json).map_err(|error| SegmentError::Corrupt {
+            file: "payload".to_owned(),
+            offset: 0,
+            detail: format!("payload of row {row} is not a JSON object: {error}"),
+        })
+    }
+
+    /// The payload of a row as JSON text, with the `seq` of its change; none if it has none.
+    ///
+    /// # Errors
+    /// As [`Self::payload_at`].
+    pub fn json_at(
+        &self,
+        row: Row,
+        watermark: SeqNo,
+    ) -> Result<Option<(SeqNo, &[u8])>, SegmentError> {
+        match self.version_at(row, watermark) {
+            Some(version) => self.json_of(&version).map(|json| Some((version.seq, json))),
+            None => match &self.base {
+                Some(base) => Ok(base.json(row)?.map(|json| (base.seq(row), json))),
+                None => Ok(None),
+            },
+        }
+    }
+
+    /// Row, `seq` and JSON of a version.
+    ///
+    /// # Errors
+    /// As [`Self::payload_at`].
+    pub fn version(&self, index: u32) -> Result<(Row, SeqNo, &[u8]), SegmentError> {
+        let version = Version::decode(self.versions.row(index));
+        Ok((version.row, version.seq, self.json_of(&version)?))
+    }
+
+    fn json_of(&self, version: &Version) -> Result<&[u8], SegmentError> {
+        self.blobs
             .get(version.addr)
             .map_err(|damage| SegmentError::Corrupt {
                 file: "payload".to_owned(),
                 offset: u64::from(version.addr.offset),
-                detail: format!("payload of row {row}: {damage}"),
-            })?;
-        serde_json::from_slice(bytes).map_err(|error| SegmentError::Corrupt {
-            file: "payload".to_owned(),
-            offset: u64::from(version.addr.offset),
-            detail: format!("payload of row {row} is not a JSON object: {error}"),
-        })
+                detail: format!("payload of row {}: {damage}", version.row),
+            })
     }
 
     /// Rows whose payload was stored by versions `from..to`.
@@ -160,7 +202,8 @@ pub struct PayloadRowsWriter {
 }
 
 impl PayloadRowsWriter {
-    /// Opens the first `versions` versions; what was stored behind them is written anew.
+    /// Opens the first `versions` versions; what was stored behind them is written anew. `base` are
+    /// the payloads below them.
     ///
     /// # Errors
     /// [`SegmentError::Dir`] for missing files, [`SegmentError::Corrupt`] for impossible versions.
@@ -168,28 +211,25 @@ impl PayloadRowsWriter {
         dir: &Arc<dyn Directory>,
         versions: u32,
         blobs_end: BlobPos,
+        base: Option<BasePayload>,
     ) -> Result<Self, SegmentError> {
         let versions = ChunkWriter::open(Arc::clone(dir), "versions", VERSION_WORDS, versions)?;
         let blobs = BlobWriter::open(Arc::clone(dir), "payload", blobs_end)?;
-        let writer = Self::join(versions, blobs);
-        for index in 0..writer.rows.versions.len() {
-            let version = Version::decode(writer.rows.versions.row(index));
-            writer.rows.heads.set(version.row, index);
-        }
-        Ok(writer)
-    }
-
-    fn join(versions: ChunkWriter<u64>, blobs: BlobWriter) -> Self {
         let rows = Arc::new(PayloadRows {
+            base,
             versions: versions.array(),
             heads: HeadPages::new(),
             blobs: blobs.log(),
         });
-        Self {
+        for index in 0..rows.versions.len() {
+            let version = Version::decode(rows.versions.row(index));
+            rows.heads.set(version.row, index);
+        }
+        Ok(Self {
             rows,
             versions,
             blobs,
-        }
+        })
     }
 
     /// The readers' side.

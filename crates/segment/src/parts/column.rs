@@ -1,4 +1,4 @@
-//! One named vector of a growing segment: originals, codes and graph, row by row.
+//! One named vector of a segment: originals, codes and graph, row by row. In a growing segment:
 //!
 //! 1. The writer appends the original of every row (zeros where the row has no such vector).
 //! 2. Once [`CENTER_ROWS`] rows are there, their mean becomes the centre of the codes and the rows
@@ -8,13 +8,17 @@
 use std::sync::{Arc, OnceLock};
 
 use flatwater_index::Row;
-use flatwater_index::codes::{DotPairs, Encoder, record};
+use flatwater_index::codes::{DotPairs, Encoder, Rotation, record};
 use flatwater_index::hnsw::Hnsw;
+use parking_lot::Mutex;
 
+use super::graph::{FrozenFiles, Graph};
 use super::spec::VectorSpec;
-use crate::chunk::{ChunkArray, ChunkWriter, StampPages};
+use crate::chunk::{ChunkWriter, StampPages};
 use crate::dir::Directory;
 use crate::error::SegmentError;
+use crate::mapped::MappedRows;
+use crate::rows::Rows;
 
 /// Rows whose mean is the centre of the codes (design, section 3).
 pub const CENTER_ROWS: Row = 1024;
@@ -26,18 +30,20 @@ const ABSENT: u64 = 0;
 #[derive(Debug)]
 pub struct VectorColumn {
     spec: VectorSpec,
-    originals: Arc<ChunkArray<f32>>,
+    originals: Rows<f32>,
     stamps: StampPages,
     codes: Option<ColumnCodes>,
-    graph: Option<Hnsw>,
+    graph: Option<Graph>,
+    /// Rows whose links are saved in a file.
+    links_saved: Mutex<Row>,
 }
 
 /// Codes of one vector.
 #[derive(Debug)]
 pub struct ColumnCodes {
     encoder: OnceLock<Centred>,
-    codes8: Arc<ChunkArray<u8>>,
-    codes1: Arc<ChunkArray<u8>>,
+    codes8: Rows<u8>,
+    codes1: Rows<u8>,
 }
 
 /// An encoder and the centre that it was made with.
@@ -47,7 +53,32 @@ struct Centred {
     center: Vec<f32>,
 }
 
+impl Centred {
+    fn new(spec: &VectorSpec, rotation: &Arc<Rotation>, center: &[f32]) -> Self {
+        Self {
+            encoder: Encoder::new(spec.metric, Arc::clone(rotation), center)
+                .with_dot_pairs(DotPairs::Distance),
+            center: center.to_vec(),
+        }
+    }
+}
+
 impl ColumnCodes {
+    /// Codes in finished files, made with `center`; none where the vector has none.
+    pub(crate) fn sealed(
+        spec: &VectorSpec,
+        center: &[f32],
+        codes8: MappedRows<u8>,
+        codes1: MappedRows<u8>,
+    ) -> Option<Self> {
+        let rotation = spec.rotation.as_ref()?;
+        Some(Self {
+            encoder: OnceLock::from(Centred::new(spec, rotation, center)),
+            codes8: Rows::Sealed(codes8),
+            codes1: Rows::Sealed(codes1),
+        })
+    }
+
     /// The centre of the codes, once fixed.
     #[must_use]
     pub fn center(&self) -> Option<&[f32]> {
@@ -63,18 +94,52 @@ impl ColumnCodes {
 
     /// 8-bit records.
     #[must_use]
-    pub fn codes8(&self) -> &ChunkArray<u8> {
+    pub fn codes8(&self) -> &Rows<u8> {
         &self.codes8
     }
 
     /// 1-bit records.
     #[must_use]
-    pub fn codes1(&self) -> &ChunkArray<u8> {
+    pub fn codes1(&self) -> &Rows<u8> {
         &self.codes1
     }
 }
 
 impl VectorColumn {
+    /// A column in finished files.
+    pub(crate) fn sealed(
+        spec: VectorSpec,
+        originals: MappedRows<f32>,
+        codes: Option<ColumnCodes>,
+        graph: Option<FrozenFiles>,
+        stamps: &[(Row, u64)],
+    ) -> Self {
+        let column = Self {
+            spec,
+            originals: Rows::Sealed(originals),
+            stamps: StampPages::new(),
+            codes,
+            graph: graph.map(Graph::Frozen),
+            links_saved: Mutex::new(0),
+        };
+        for &(row, stamp) in stamps {
+            column.stamps.set(row, stamp);
+        }
+        column
+    }
+
+    /// Marks a row as without this vector from `seq` on, unless it is already.
+    pub(crate) fn stamp(&self, row: Row, seq: u64) {
+        if self.stamps.get(row) == u64::MAX {
+            self.stamps.set(row, seq);
+        }
+    }
+
+    /// Rows whose links are saved; its lock lets in one save at a time.
+    pub(crate) fn links_saved(&self) -> &Mutex<Row> {
+        &self.links_saved
+    }
+
     /// Name, metric and settings.
     #[must_use]
     pub fn spec(&self) -> &VectorSpec {
@@ -83,7 +148,7 @@ impl VectorColumn {
 
     /// Original vectors.
     #[must_use]
-    pub fn originals(&self) -> &ChunkArray<f32> {
+    pub fn originals(&self) -> &Rows<f32> {
         &self.originals
     }
 
@@ -95,7 +160,7 @@ impl VectorColumn {
 
     /// The graph, unless `m` is 0.
     #[must_use]
-    pub fn graph(&self) -> Option<&Hnsw> {
+    pub fn graph(&self) -> Option<&Graph> {
         self.graph.as_ref()
     }
 
@@ -128,13 +193,13 @@ impl VectorColumn {
     /// Rows that the graph covers.
     #[must_use]
     pub fn indexed_len(&self) -> Row {
-        self.graph.as_ref().map_or(0, Hnsw::indexed_len)
+        self.graph.as_ref().map_or(0, Graph::indexed_len)
     }
 }
 
 /// The writer's side of one vector.
 #[derive(Debug)]
-pub(super) struct ColumnWriter {
+pub(crate) struct ColumnWriter {
     column: Arc<VectorColumn>,
     originals: ChunkWriter<f32>,
     codes: Option<CodeWriters>,
@@ -163,7 +228,7 @@ pub struct ColumnState {
 }
 
 impl ColumnState {
-    pub(super) fn empty() -> Self {
+    pub(crate) fn empty() -> Self {
         Self {
             rows: 0,
             code_rows: 0,
@@ -174,13 +239,15 @@ impl ColumnState {
 }
 
 impl ColumnWriter {
-    /// Opens the files of column `index` at `state`, or creates them if `state` has no rows.
-    pub(super) fn open(
+    /// Opens the files of column `index` at `state`, or creates them if `state` has no rows. `graph` is
+    /// what was saved of its graph.
+    pub(crate) fn open(
         dir: &Arc<dyn Directory>,
         index: usize,
         spec: VectorSpec,
         rows_max: Row,
         state: &ColumnState,
+        graph: Option<Hnsw>,
     ) -> Result<Self, SegmentError> {
         let originals = ChunkWriter::open(
             Arc::clone(dir),
@@ -195,17 +262,22 @@ impl ColumnWriter {
             .transpose()?;
         let shared_codes = codes.as_ref().map(|writers| ColumnCodes {
             encoder: OnceLock::new(),
-            codes8: writers.codes8.array(),
-            codes1: writers.codes1.array(),
+            codes8: Rows::Growing(writers.codes8.array()),
+            codes1: Rows::Growing(writers.codes1.array()),
         });
-        let graph = spec.hnsw.map(|params| Hnsw::new(params, rows_max));
+        let saved = graph.as_ref().map_or(0, Hnsw::indexed_len);
+        let graph = match graph {
+            Some(restored) => Some(restored),
+            None => spec.hnsw.map(|params| Hnsw::new(params, rows_max)),
+        };
         let zeros = vec![0.0; spec.dim];
         let column = Arc::new(VectorColumn {
             spec,
-            originals: originals.array(),
+            originals: Rows::Growing(originals.array()),
             stamps: StampPages::new(),
             codes: shared_codes,
-            graph,
+            links_saved: Mutex::new(saved),
+            graph: graph.map(Graph::Growing),
         });
         for &(row, stamp) in &state.stamps {
             column.stamps.set(row, stamp);
@@ -222,11 +294,11 @@ impl ColumnWriter {
         Ok(writer)
     }
 
-    pub(super) fn column(&self) -> Arc<VectorColumn> {
+    pub(crate) fn column(&self) -> Arc<VectorColumn> {
         Arc::clone(&self.column)
     }
 
-    pub(super) fn reserve(&mut self, rows: Row) -> Result<(), SegmentError> {
+    pub(crate) fn reserve(&mut self, rows: Row) -> Result<(), SegmentError> {
         self.originals.reserve(rows)?;
         if let Some(codes) = &mut self.codes {
             // The rows that wait for the centre need room too.
@@ -239,7 +311,7 @@ impl ColumnWriter {
 
     /// Appends the vector of the next row. `rotated` is the rotated original, where the caller has
     /// made it already.
-    pub(super) fn push(&mut self, row: Row, vector: Option<&[f32]>, rotated: Option<&[f32]>) {
+    pub(crate) fn push(&mut self, row: Row, vector: Option<&[f32]>, rotated: Option<&[f32]>) {
         if vector.is_none() {
             self.column.stamps.set(row, ABSENT);
         }
@@ -257,7 +329,7 @@ impl ColumnWriter {
     }
 
     /// Makes the pushed rows visible to readers whose view holds them.
-    pub(super) fn publish(&mut self) {
+    pub(crate) fn publish(&mut self) {
         self.originals.publish();
         if let Some(writers) = &mut self.codes {
             writers.codes8.publish();
@@ -297,11 +369,9 @@ impl ColumnWriter {
         let (Some(codes), Some(rotation)) = (&self.column.codes, &self.column.spec.rotation) else {
             return;
         };
-        codes.encoder.get_or_init(|| Centred {
-            encoder: Encoder::new(self.column.spec.metric, Arc::clone(rotation), center)
-                .with_dot_pairs(DotPairs::Distance),
-            center: center.to_vec(),
-        });
+        codes
+            .encoder
+            .get_or_init(|| Centred::new(&self.column.spec, rotation, center));
     }
 
     /// Mean of those of the first [`CENTER_ROWS`] rows that have this vector; zero if none has.

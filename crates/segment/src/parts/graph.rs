@@ -1,0 +1,142 @@
+//! The graph of one vector: growing in memory, or frozen in files.
+
+use flatwater_index::Row;
+use flatwater_index::Scored;
+use flatwater_index::hnsw::{BadGraph, FrozenGraph, GraphParts, Hnsw, Scorer, Scratch};
+
+use crate::mapped::{MappedFile, MappedRows};
+
+/// A graph that can be searched.
+#[derive(Debug)]
+pub enum Graph {
+    /// Takes rows while it is searched.
+    Growing(Hnsw),
+    /// Finished.
+    Frozen(FrozenFiles),
+}
+
+/// The arrays of a frozen graph in mapped files; see [`GraphParts`] for their shapes.
+#[derive(Debug)]
+pub struct FrozenFiles {
+    m: usize,
+    entry: Option<(Row, usize)>,
+    base: MappedRows<u32>,
+    upper_start: MappedRows<u32>,
+    upper: MappedRows<u32>,
+    shapes: MappedRows<u32>,
+}
+
+impl FrozenFiles {
+    /// A graph over opened files.
+    ///
+    /// # Errors
+    /// [`BadGraph`] where their lengths contradict one another. Links are not looked at.
+    pub fn new(
+        m: usize,
+        entry: Option<(Row, usize)>,
+        [base, upper_start, upper, shapes]: [MappedRows<u32>; 4],
+    ) -> Result<Self, BadGraph> {
+        let files = Self {
+            m,
+            entry,
+            base,
+            upper_start,
+            upper,
+            shapes,
+        };
+        files.open().map(|_| ())?;
+        Ok(files)
+    }
+
+    fn open(&self) -> Result<FrozenGraph<'_>, BadGraph> {
+        FrozenGraph::new(
+            self.m,
+            self.entry,
+            all(&self.base),
+            all(&self.upper_start),
+            all(&self.upper),
+        )
+    }
+
+    /// The graph where it lies.
+    #[must_use]
+    pub fn graph(&self) -> FrozenGraph<'_> {
+        self.open().expect("checked when the files were opened")
+    }
+
+    /// A copy in memory.
+    #[must_use]
+    pub fn parts(&self) -> GraphParts {
+        GraphParts {
+            m: self.m,
+            rows: self.graph().rows_len(),
+            entry: self.entry,
+            base: all(&self.base).to_vec(),
+            upper_start: all(&self.upper_start).to_vec(),
+            upper: all(&self.upper).to_vec(),
+            shapes: all(&self.shapes).to_vec(),
+        }
+    }
+
+    /// The files, for verification.
+    #[must_use]
+    pub fn files(&self) -> [&MappedFile; 4] {
+        [&self.base, &self.upper_start, &self.upper, &self.shapes].map(MappedRows::file)
+    }
+}
+
+fn all(rows: &MappedRows<u32>) -> &[u32] {
+    rows.slice(0, rows.len())
+}
+
+impl Graph {
+    /// Rows that the graph covers.
+    #[must_use]
+    pub fn indexed_len(&self) -> Row {
+        match self {
+            Self::Growing(graph) => graph.indexed_len(),
+            Self::Frozen(files) => files.graph().rows_len(),
+        }
+    }
+
+    /// The graph that takes rows, if it is one.
+    #[must_use]
+    pub fn growing(&self) -> Option<&Hnsw> {
+        match self {
+            Self::Growing(graph) => Some(graph),
+            Self::Frozen(_) => None,
+        }
+    }
+
+    /// As [`Hnsw::search`].
+    pub fn search<S: Scorer>(
+        &self,
+        scorer: &S,
+        ef: usize,
+        accept: &impl Fn(Row) -> bool,
+        scratch: &mut Scratch,
+    ) -> Vec<Scored> {
+        match self {
+            Self::Growing(graph) => graph.search(scorer, ef, accept, scratch),
+            Self::Frozen(files) => files.graph().search(scorer, ef, accept, scratch),
+        }
+    }
+
+    /// As [`Hnsw::search_filtered`].
+    pub fn search_filtered<S: Scorer>(
+        &self,
+        scorer: &S,
+        ef: usize,
+        matches: &impl Fn(Row) -> bool,
+        accept: &impl Fn(Row) -> bool,
+        scratch: &mut Scratch,
+    ) -> Vec<Scored> {
+        match self {
+            Self::Growing(graph) => graph.search_filtered(scorer, ef, matches, accept, scratch),
+            Self::Frozen(files) => {
+                let graph = files.graph();
+                graph.search_filtered(scorer, ef, matches, accept, scratch)
+            }
+        }
+    }
+}
