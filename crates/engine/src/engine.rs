@@ -4,18 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use flatwater_index::Row;
-use flatwater_index::hnsw::Params;
 use flatwater_segment::dir::{DirLock, Directory, FsDirectory};
-use flatwater_segment::parts::spec::{SegmentSpec, VectorSpec};
 use parking_lot::Mutex;
 use uuid::Uuid;
 
 pub use crate::collection::Collection;
 use crate::collection::files::CollectionFile;
+use crate::collection::spec::{flush_interval, segment_spec};
 use crate::config::EngineConfig;
 use crate::config::collection::CollectionConfig;
 use crate::error::{EngineError, Result};
@@ -26,13 +23,6 @@ use crate::shard::{Shard, ShardOptions};
 pub use crate::update::OnAck;
 
 type Collections = BTreeMap<String, Arc<Collection>>;
-
-/// KB of vectors in a segment for each indexing thread when `max_segment_size` is not set: Qdrant's
-/// own rule (1.19, section 1.2 of its settings), at most 8 threads.
-const SEGMENT_KB_PER_THREAD: u64 = 256_000;
-
-/// Graph seed: levels follow from it and the row, so a rebuilt graph has the same levels.
-const LEVEL_SEED: u64 = 0x666c_6174_7761_7465;
 
 /// An open storage folder. Share it behind an `Arc`.
 ///
@@ -236,51 +226,10 @@ fn open_collection(
     let options = ShardOptions {
         spec: Arc::clone(&spec),
         log_file_bytes: (file.config.wal.wal_capacity_mb.max(1) as u64) << 20,
-        // 0 would sync all the time; a hundredth of a second is as good and leaves the thread idle.
-        flush_interval: match file.config.optimizers.flush_interval_sec {
-            0 => Duration::from_millis(10),
-            seconds => Duration::from_secs(seconds),
-        },
+        flush_interval: flush_interval(&file.config),
         background: bell.clone(),
     };
     let shard = Shard::open(&dir.subdir("shard0")?, &options)?;
-    Ok(Collection::new(folder, file.config, spec, shard))
+    let dir = Arc::clone(dir);
+    Ok(Collection::new(folder, dir, file, spec, shard))
 }
-
-/// What the segments of a collection are made of.
-pub(crate) fn segment_spec(config: &CollectionConfig, seed: u64) -> SegmentSpec {
-    let vectors: Vec<VectorSpec> = config
-        .vectors
-        .iter()
-        .map(|(name, vector)| {
-            let hnsw = config.hnsw.with(vector.hnsw);
-            let params = (hnsw.m > 0).then_some(Params {
-                m: hnsw.m,
-                ef_construct: hnsw.ef_construct,
-                seed: LEVEL_SEED,
-            });
-            VectorSpec::new(name, vector.size, vector.distance, params, seed)
-        })
-        .collect();
-    let row_bytes = config
-        .vectors
-        .values()
-        .map(|v| v.size as u64 * 4)
-        .max()
-        .unwrap_or(4);
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let auto_kb = SEGMENT_KB_PER_THREAD * cores.min(8) as u64;
-    let segment_kb = config
-        .optimizers
-        .max_segment_size
-        .map_or(auto_kb, |kb| kb as u64);
-    let rows_max = (segment_kb.saturating_mul(1024) / row_bytes).clamp(1, ROWS_MAX);
-    SegmentSpec {
-        vectors,
-        rows_max: rows_max as Row,
-    }
-}
-
-/// Rows that a segment may hold at most, whatever `max_segment_size` says: row numbers are 32 bits,
-/// and one operation may overshoot.
-const ROWS_MAX: u64 = 1 << 31;

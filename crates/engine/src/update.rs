@@ -27,6 +27,15 @@ pub enum Selection {
     Filter(Filter),
 }
 
+/// New vectors of one point.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PointVectors {
+    /// Id.
+    pub id: PointId,
+    /// Vectors by name, each name at most once; the point keeps its others.
+    pub vectors: Vec<(String, Vec<f32>)>,
+}
+
 /// An update. Every one is applied whole or not at all.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Update {
@@ -42,6 +51,31 @@ pub enum Update {
         payload: Payload,
         /// Path inside the payload; `None` = the top.
         key: Option<String>,
+    },
+    /// Replace the payload of the points.
+    OverwritePayload {
+        /// Which points.
+        selection: Selection,
+        /// Keys and values.
+        payload: Payload,
+    },
+    /// Take these paths out of the payload of the points.
+    DeletePayload {
+        /// Which points.
+        selection: Selection,
+        /// Payload paths.
+        keys: Vec<String>,
+    },
+    /// Empty the payload of the points.
+    ClearPayload(Selection),
+    /// Replace the named vectors of points, which must exist.
+    UpdateVectors(Vec<PointVectors>),
+    /// Take these vectors away from the points.
+    DeleteVectors {
+        /// Which points.
+        selection: Selection,
+        /// Names of vectors.
+        names: Vec<String>,
     },
     /// Index a field.
     CreateFieldIndex {

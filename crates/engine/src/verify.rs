@@ -11,7 +11,7 @@ use flatwater_segment::dir::{Directory, FsDirectory};
 use flatwater_segment::durable;
 
 use crate::collection::files::CollectionFile;
-use crate::engine::segment_spec;
+use crate::collection::spec::segment_spec;
 use crate::error::{EngineError, Result};
 use crate::shard::check_shard_log;
 use crate::shard::manifest::Manifest;

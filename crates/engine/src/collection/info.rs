@@ -62,7 +62,8 @@ pub struct OptimizationReport {
 /// Facts of a collection now.
 pub(super) fn collect(collection: &Collection) -> CollectionInfo {
     let view = collection.shard.view();
-    let plan = indexing::plan(&view, &collection.jobs, &collection.config.optimizers);
+    let config = collection.config();
+    let plan = indexing::plan(&view, &collection.jobs, &config.optimizers);
     let failure = collection
         .shard
         .shared()
@@ -85,7 +86,7 @@ pub(super) fn collect(collection: &Collection) -> CollectionInfo {
         indexed_vectors_count: view.segments.iter().map(|s| s.indexed_vectors()).sum(),
         points_count: view.live_count(),
         segments_count: view.segments.len(),
-        config: collection.config.clone(),
+        config: CollectionConfig::clone(&config),
         payload_schema: payload_schema(&view),
         update_queue_length: collection.shard.queue_len(),
     }
@@ -107,7 +108,8 @@ fn payload_schema(view: &ShardView) -> BTreeMap<String, (FieldSchema, u64)> {
 /// Running, queued and finished background work.
 pub(super) fn optimizations(collection: &Collection) -> OptimizationReport {
     let view = collection.shard.view();
-    let plan = indexing::plan(&view, &collection.jobs, &collection.config.optimizers);
+    let config = collection.config();
+    let plan = indexing::plan(&view, &collection.jobs, &config.optimizers);
     let (running, completed) = collection.jobs.reports();
     let points = |id: uuid::Uuid| {
         let segment = view

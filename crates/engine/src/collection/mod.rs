@@ -2,19 +2,23 @@
 //!
 //! 1. `prepare` checks an update and brings it into the form that is stored.
 //! 2. `info` tells what a collection is and does.
-//! 3. `files` keeps the configuration on disk.
+//! 3. `files` keeps the configuration on disk; `spec` says what segments are made of under it.
 
 pub mod files;
 pub mod info;
 pub use crate::update;
 mod prepare;
+pub(crate) mod spec;
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use flatwater_segment::PointId;
+use flatwater_segment::dir::Directory;
 use flatwater_segment::parts::spec::SegmentSpec;
-use flatwater_segment::payload::edit;
 use flatwater_segment::payload::filter::Filter;
+
+use parking_lot::Mutex;
 
 use crate::config::collection::CollectionConfig;
 use crate::error::{EngineError, Result};
@@ -23,16 +27,23 @@ use crate::query;
 use crate::query::request::{
     PayloadSelector, Record, ScoredPoint, ScrollPage, ScrollRequest, SearchRequest, VectorSelector,
 };
+use crate::shard::op::PayloadEdit;
 use crate::shard::{Shard, Target, compile};
+use crate::vectors::vector_place;
+use files::CollectionFile;
 use info::{CollectionInfo, OptimizationReport};
+use spec::{flush_interval, segment_spec};
 use update::{OnAck, Selection, Update, UpdateResult};
 
 /// An open collection.
 #[derive(Debug)]
 pub struct Collection {
-    /// Name of its folder.
+    /// Name of its folder, and the folder.
     folder: String,
-    config: CollectionConfig,
+    dir: Arc<dyn Directory>,
+    /// What its file says; the lock lets in one change at a time.
+    file: Mutex<CollectionFile>,
+    config: ArcSwap<CollectionConfig>,
     spec: Arc<SegmentSpec>,
     shard: Arc<Shard>,
     jobs: Arc<IndexingJobs>,
@@ -41,23 +52,56 @@ pub struct Collection {
 impl Collection {
     pub(crate) fn new(
         folder: String,
-        config: CollectionConfig,
+        dir: Arc<dyn Directory>,
+        file: CollectionFile,
         spec: Arc<SegmentSpec>,
         shard: Shard,
     ) -> Self {
         Self {
             folder,
-            config,
+            dir,
+            config: ArcSwap::from_pointee(file.config.clone()),
+            file: Mutex::new(file),
             spec,
             shard: Arc::new(shard),
             jobs: Arc::default(),
         }
     }
 
-    /// Settings.
+    /// Settings of this moment.
     #[must_use]
-    pub fn config(&self) -> &CollectionConfig {
-        &self.config
+    pub fn config(&self) -> Arc<CollectionConfig> {
+        self.config.load_full()
+    }
+
+    /// Replaces the settings by what `change` makes of them, durably. Nothing is stopped and no work is
+    /// lost: thresholds count from the next look at the plan, settings of segments and graphs for
+    /// segments that are begun later. Vectors keep their names, sizes and metrics.
+    ///
+    /// # Errors
+    /// What `change` returns; `Io`, `DiskFull`: the settings are as they were.
+    ///
+    /// Blocks: for a small file.
+    pub fn reconfigure<E: From<EngineError>>(
+        &self,
+        change: impl FnOnce(&CollectionConfig) -> std::result::Result<CollectionConfig, E>,
+    ) -> std::result::Result<(), E> {
+        let mut file = self.file.lock();
+        let config = change(&file.config)?;
+        if config == file.config {
+            return Ok(());
+        }
+        let changed = CollectionFile {
+            config,
+            ..file.clone()
+        };
+        changed.write(self.dir.as_ref()).map_err(E::from)?;
+        let spec = segment_spec(&changed.config, changed.rotation_seed);
+        self.shard
+            .reconfigure(spec, flush_interval(&changed.config));
+        self.config.store(Arc::new(changed.config.clone()));
+        *file = changed;
+        Ok(())
     }
 
     pub(crate) fn folder(&self) -> &str {
@@ -73,7 +117,7 @@ impl Collection {
         IndexingTarget {
             shard: Arc::clone(&self.shard),
             jobs: Arc::clone(&self.jobs),
-            config: self.config.optimizers,
+            config: self.config.load().optimizers,
         }
     }
 
@@ -97,17 +141,31 @@ impl Collection {
                 payload,
                 key,
             } => {
-                let key = match key {
-                    Some(text) => {
-                        let path = crate::shard::parse_path(&text)?;
-                        Some((text, path))
-                    }
-                    None => None,
-                };
-                edit::check_set(&payload, key.as_ref().map(|(_, path)| path))
-                    .map_err(|error| EngineError::Invalid(error.to_string()))?;
-                self.shard
-                    .set_payload(target(selection)?, payload, key, wait, on_ack)
+                let payload_json = prepare::payload_json(&payload)?;
+                let edit = PayloadEdit::Set { payload_json, key };
+                self.edit_payload(selection, edit, wait, on_ack)
+            }
+            Update::OverwritePayload { selection, payload } => {
+                let payload_json = prepare::payload_json(&payload)?;
+                let edit = PayloadEdit::Overwrite { payload_json };
+                self.edit_payload(selection, edit, wait, on_ack)
+            }
+            Update::DeletePayload { selection, keys } => {
+                self.edit_payload(selection, PayloadEdit::DeleteKeys(keys), wait, on_ack)
+            }
+            Update::ClearPayload(selection) => {
+                self.edit_payload(selection, PayloadEdit::Clear, wait, on_ack)
+            }
+            Update::UpdateVectors(points) => {
+                let rows = prepare::partial_rows(&self.spec, points)?;
+                self.shard.update_vectors(rows, wait, on_ack)
+            }
+            Update::DeleteVectors { selection, names } => {
+                for name in &names {
+                    vector_place(&self.spec, name)?;
+                }
+                let target = target(selection)?;
+                self.shard.delete_vectors(target, names, wait, on_ack)
             }
             Update::CreateFieldIndex { field, schema } => {
                 crate::shard::parse_path(&field)?;
@@ -118,6 +176,17 @@ impl Collection {
                 self.shard.delete_field_index(field, wait, on_ack)
             }
         }
+    }
+
+    fn edit_payload(
+        &self,
+        selection: Selection,
+        edit: PayloadEdit,
+        wait: bool,
+        on_ack: OnAck,
+    ) -> Result<()> {
+        self.shard
+            .edit_payload(target(selection)?, edit, wait, on_ack)
     }
 
     /// [`Collection::update`], waiting for the acknowledgement.
@@ -152,7 +221,7 @@ impl Collection {
     /// # Errors
     /// `Invalid` (dimensions, names, filter), `PointNotFound`, `Corrupt`.
     pub fn search(&self, request: &SearchRequest) -> Result<Vec<ScoredPoint>> {
-        query::search::search(&self.shard.view(), &self.spec, &self.config, request)
+        query::search::search(&self.shard.view(), &self.spec, &self.config.load(), request)
     }
 
     /// Points by id in the order asked for, those that exist.

@@ -8,9 +8,9 @@ use std::collections::HashMap;
 use flatwater_segment::PointId;
 use flatwater_segment::growing::write::{NewRow, NewVector};
 use flatwater_segment::parts::spec::SegmentSpec;
-use flatwater_segment::payload::edit;
+use flatwater_segment::payload::{Payload, edit};
 
-use super::update::PointInput;
+use super::update::{PointInput, PointVectors};
 use crate::error::{EngineError, Result};
 use crate::shard::op;
 use crate::vectors::{stored_vector, vector_place};
@@ -36,6 +36,37 @@ pub(super) fn rows(spec: &SegmentSpec, points: Vec<PointInput>) -> Result<(Vec<N
         .collect();
     let body = op::encode_rows(&names, &rows);
     Ok((rows, body))
+}
+
+/// Rows with the vectors that are given and nothing else, no id twice: later vectors of an id win.
+pub(super) fn partial_rows(spec: &SegmentSpec, points: Vec<PointVectors>) -> Result<Vec<NewRow>> {
+    let mut rows: Vec<NewRow> = Vec::with_capacity(points.len());
+    let mut places: HashMap<PointId, usize> = HashMap::with_capacity(points.len());
+    for PointVectors { id, vectors } in points {
+        let point = PointInput {
+            id,
+            vectors,
+            payload: None,
+        };
+        let row = row(spec, point)?;
+        match places.get(&id) {
+            Some(&place) => {
+                for (vector, later) in rows[place].vectors.iter_mut().zip(row.vectors) {
+                    *vector = later.or(vector.take());
+                }
+            }
+            None => {
+                places.insert(id, rows.len());
+                rows.push(row);
+            }
+        }
+    }
+    Ok(rows)
+}
+
+/// A payload as it is logged.
+pub(super) fn payload_json(payload: &Payload) -> Result<Vec<u8>> {
+    serde_json::to_vec(payload).map_err(|error| EngineError::Invalid(format!("payload: {error}")))
 }
 
 fn row(spec: &SegmentSpec, point: PointInput) -> Result<NewRow> {

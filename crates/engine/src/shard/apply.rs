@@ -11,13 +11,13 @@ use flatwater_segment::dir::Directory;
 use flatwater_segment::growing::write::{NewRow, NewVector, SegmentWriter};
 use flatwater_segment::parts::spec::SegmentSpec;
 use flatwater_segment::payload::Payload;
-use flatwater_segment::payload::edit;
 use flatwater_segment::payload::eval::CompiledFilter;
 use flatwater_segment::payload::filter::Filter;
 use flatwater_segment::payload::path::JsonPath;
 use flatwater_segment::{PointId, SeqNo};
 use uuid::Uuid;
 
+use super::edit::CompiledEdit;
 use super::op::{FieldIndexRecord, LogOp, LoggedPoint};
 use super::schema::{self, FieldSchemas};
 use super::view::ShardView;
@@ -126,8 +126,7 @@ impl Segments {
         &mut self,
         seq: SeqNo,
         ids: &[PointId],
-        patch: &Payload,
-        key: Option<&JsonPath>,
+        edit: &CompiledEdit,
     ) -> Result<Vec<PayloadChange>> {
         let mut changes = Vec::new();
         for id in ids {
@@ -139,9 +138,12 @@ impl Segments {
             if !is_older {
                 continue;
             }
-            let mut payload = segment.payload().payload_at(row, SeqNo::MAX)?;
-            edit::set(&mut payload, patch.clone(), key);
-            let json = serde_json::to_vec(&payload)
+            let old = if edit.needs_old() {
+                segment.payload().payload_at(row, SeqNo::MAX)?
+            } else {
+                Payload::new()
+            };
+            let json = serde_json::to_vec(&edit.apply(old))
                 .map_err(|error| EngineError::Bug(format!("payload to JSON: {error}")))?;
             changes.push(PayloadChange {
                 segment: index,
@@ -164,6 +166,53 @@ impl Segments {
     pub(super) fn apply_payload(&mut self, seq: SeqNo, changes: &[PayloadChange]) {
         for change in changes {
             self.writers[change.segment].set_payload(change.row, seq, &change.json);
+        }
+        self.applied = seq;
+    }
+
+    /// Names of the vectors, in the order of the rows' vectors.
+    pub(super) fn names(&self) -> Vec<String> {
+        let vectors = self.spec.vectors.iter();
+        vectors.map(|vector| vector.name.clone()).collect()
+    }
+
+    /// `rows` with what they leave out taken from the points as they are: other vectors, payload.
+    ///
+    /// # Errors
+    /// `PointNotFound` for the first id that does not exist; `Corrupt`.
+    pub(super) fn whole_rows(&self, rows: Vec<NewRow>) -> Result<Vec<NewRow>> {
+        rows.into_iter()
+            .map(|mut new| {
+                let (index, row) = self
+                    .live_row(new.id)
+                    .ok_or_else(|| EngineError::PointNotFound(new.id.to_string()))?;
+                let segment = self.writers[index].segment();
+                for (vector, column) in new.vectors.iter_mut().zip(segment.columns()) {
+                    if vector.is_none() && column.has(row, SeqNo::MAX - 1) {
+                        *vector = Some(NewVector {
+                            original: column.originals().row(row).to_vec(),
+                            rotated: None,
+                        });
+                    }
+                }
+                let json = segment.payload().json_at(row, SeqNo::MAX)?;
+                new.payload_json = json.map(|(_, json)| json.to_vec());
+                Ok(new)
+            })
+            .collect()
+    }
+
+    /// Takes vectors away from points.
+    pub(super) fn apply_delete_vectors(&mut self, seq: SeqNo, ids: &[PointId], names: &[String]) {
+        let spec = Arc::clone(&self.spec);
+        let places = names.iter().filter_map(|name| spec.vector_index(name));
+        let places: Vec<usize> = places.collect();
+        for id in ids {
+            if let Some((index, row)) = self.live_row(*id) {
+                for &place in &places {
+                    self.writers[index].delete_vector(row, place, seq);
+                }
+            }
         }
         self.applied = seq;
     }
@@ -230,16 +279,13 @@ impl Segments {
                 self.apply_delete(seq, &ids);
                 Ok(())
             }
-            LogOp::SetPayload {
-                ids,
-                payload_json,
-                key,
-            } => {
-                let patch: Payload = serde_json::from_slice(&payload_json)
-                    .map_err(|error| EngineError::Bug(format!("logged payload: {error}")))?;
-                let key = key.as_deref().map(parse_path).transpose()?;
-                let changes = self.plan_payload(seq, &ids, &patch, key.as_ref())?;
+            LogOp::EditPayload { ids, edit } => {
+                let changes = self.plan_payload(seq, &ids, &edit.compile()?)?;
                 self.apply_payload(seq, &changes);
+                Ok(())
+            }
+            LogOp::DeleteVectors { ids, names } => {
+                self.apply_delete_vectors(seq, &ids, &names);
                 Ok(())
             }
             LogOp::CreateFieldIndex(record) => {

@@ -1,6 +1,6 @@
 //! A shard: one log, one writer, immutable views.
 //!
-//! 1. `op` and `schema`: what the log holds.
+//! 1. `op`, `edit` and `schema`: what the log holds.
 //! 2. `apply`: the deterministic effect of an operation on the segments.
 //! 3. `writer`: the one thread that logs, applies and publishes views.
 //! 4. `sync`: the thread that makes the log durable and acknowledges.
@@ -11,6 +11,7 @@
 
 mod apply;
 mod checkpoint;
+mod edit;
 pub(crate) mod manifest;
 pub mod op;
 mod open;
@@ -32,15 +33,13 @@ use flatwater_segment::dir::Directory;
 use flatwater_segment::growing::write::NewRow;
 use flatwater_segment::parts::Segment;
 use flatwater_segment::parts::spec::SegmentSpec;
-use flatwater_segment::payload::Payload;
 use flatwater_segment::payload::eval::CompiledFilter;
-use flatwater_segment::payload::path::JsonPath;
 use parking_lot::{Condvar, Mutex};
 
 use crate::error::{EngineError, Result};
 use crate::pool::bell::Bell;
 use crate::update::OnAck;
-use op::FieldIndexRecord;
+use op::{FieldIndexRecord, PayloadEdit};
 use resolve::Candidates;
 use sync::LogMessage;
 use view::ShardView;
@@ -99,7 +98,10 @@ pub(crate) struct ShardShared {
     pub(crate) health: Health,
     /// Wakes the engine's background thread.
     pub(crate) background: Bell,
-    pub(crate) spec: Arc<SegmentSpec>,
+    /// What the next segment is made of.
+    spec: ArcSwap<SegmentSpec>,
+    /// Longest time between syncs of the log, milliseconds.
+    flush_interval_ms: AtomicU64,
     segments_dir: Arc<dyn Directory>,
     checkpoint_bell: Bell,
     /// Set when the list of segments is another than the manifest's.
@@ -167,6 +169,16 @@ impl Shard {
         &self.shared
     }
 
+    /// Takes new settings: for the next segment, and for the log at once.
+    pub(crate) fn reconfigure(&self, spec: SegmentSpec, flush_interval: Duration) {
+        self.shared.spec.store(Arc::new(spec));
+        let interval_ms = interval_ms(flush_interval);
+        self.shared
+            .flush_interval_ms
+            .store(interval_ms, Ordering::Relaxed);
+        self.shared.background.ring();
+    }
+
     /// Updates that wait for the writer.
     #[must_use]
     pub fn queue_len(&self) -> usize {
@@ -196,28 +208,53 @@ impl Shard {
         self.submit(Prepared::Delete(targets), wait, on_ack)
     }
 
-    /// Merges `patch` into the payload of points, at `key` or at the top.
+    /// Changes the payload of points.
     ///
     /// # Errors
-    /// As [`Shard::upsert`].
-    pub fn set_payload(
+    /// As [`Shard::upsert`]; `Invalid` for paths and for payloads that may not be stored.
+    pub fn edit_payload(
         &self,
         target: Target,
-        patch: Payload,
-        key: Option<(String, JsonPath)>,
+        edit: PayloadEdit,
         wait: bool,
         on_ack: OnAck,
     ) -> Result<()> {
+        let compiled = edit.compile()?;
+        compiled.check()?;
         let targets = self.targets(target);
         self.submit(
-            Prepared::SetPayload {
+            Prepared::EditPayload {
                 targets,
-                patch,
-                key,
+                edit,
+                compiled,
             },
             wait,
             on_ack,
         )
+    }
+
+    /// Replaces vectors of points, which must exist. `rows` hold no id twice; what a row has no vector
+    /// for stays as it is.
+    ///
+    /// # Errors
+    /// As [`Shard::upsert`]; `PointNotFound` goes to `on_ack`, and nothing is changed then.
+    pub fn update_vectors(&self, rows: Vec<NewRow>, wait: bool, on_ack: OnAck) -> Result<()> {
+        self.submit(Prepared::UpdateVectors(rows), wait, on_ack)
+    }
+
+    /// Takes vectors away from points; `names` are those of the collection.
+    ///
+    /// # Errors
+    /// As [`Shard::upsert`].
+    pub fn delete_vectors(
+        &self,
+        target: Target,
+        names: Vec<String>,
+        wait: bool,
+        on_ack: OnAck,
+    ) -> Result<()> {
+        let targets = self.targets(target);
+        self.submit(Prepared::DeleteVectors { targets, names }, wait, on_ack)
     }
 
     /// Indexes a field.
@@ -302,6 +339,11 @@ fn join(thread: JoinHandle<()>, name: &str) {
     if thread.join().is_err() {
         tracing::error!(name, "a thread of the shard had panicked");
     }
+}
+
+/// An interval as the threads share it.
+fn interval_ms(interval: Duration) -> u64 {
+    u64::try_from(interval.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Which points an update is about.

@@ -9,6 +9,8 @@ use flatwater_segment::file::Damage;
 use flatwater_segment::file::codec::{Decoder, Encoder};
 use flatwater_segment::growing::write::NewRow;
 
+pub use super::edit::PayloadEdit;
+
 /// A resolved operation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LogOp {
@@ -21,14 +23,19 @@ pub enum LogOp {
     },
     /// Delete these points.
     Delete(Vec<PointId>),
-    /// Merge a JSON object into the payload of these points.
-    SetPayload {
+    /// Change the payload of these points.
+    EditPayload {
         /// Which points.
         ids: Vec<PointId>,
-        /// JSON object.
-        payload_json: Vec<u8>,
-        /// Path inside the payload; `None` = the top.
-        key: Option<String>,
+        /// How.
+        edit: PayloadEdit,
+    },
+    /// Take vectors away from these points.
+    DeleteVectors {
+        /// Which points.
+        ids: Vec<PointId>,
+        /// Names of vectors.
+        names: Vec<String>,
     },
     /// Index a field.
     CreateFieldIndex(FieldIndexRecord),
@@ -60,9 +67,9 @@ pub struct FieldIndexRecord {
 
 const UPSERT: u8 = 1;
 const DELETE: u8 = 2;
-const SET_PAYLOAD: u8 = 3;
 const CREATE_FIELD_INDEX: u8 = 4;
 const DELETE_FIELD_INDEX: u8 = 5;
+const DELETE_VECTORS: u8 = 9;
 
 const ID_NUM: u8 = 0;
 const ID_UUID: u8 = 1;
@@ -81,15 +88,15 @@ impl LogOp {
                 out.u8(DELETE);
                 encode_ids(&mut out, ids);
             }
-            Self::SetPayload {
-                ids,
-                payload_json,
-                key,
-            } => {
-                out.u8(SET_PAYLOAD);
+            Self::EditPayload { ids, edit } => {
+                out.u8(edit.kind());
                 encode_ids(&mut out, ids);
-                out.bytes(payload_json);
-                encode_optional(&mut out, key.as_deref().map(str::as_bytes));
+                edit.encode(&mut out);
+            }
+            Self::DeleteVectors { ids, names } => {
+                out.u8(DELETE_VECTORS);
+                encode_ids(&mut out, ids);
+                encode_texts(&mut out, names);
             }
             Self::CreateFieldIndex(record) => {
                 out.u8(CREATE_FIELD_INDEX);
@@ -112,14 +119,23 @@ impl LogOp {
         let op = match input.u8()? {
             UPSERT => decode_upsert(&mut input)?,
             DELETE => Self::Delete(decode_ids(&mut input)?),
-            SET_PAYLOAD => Self::SetPayload {
+            kind if PayloadEdit::is_kind(kind) => Self::EditPayload {
                 ids: decode_ids(&mut input)?,
-                payload_json: input.bytes()?.to_vec(),
-                key: decode_optional_text(&mut input)?,
+                edit: PayloadEdit::decode(kind, &mut input)?,
+            },
+            DELETE_VECTORS => Self::DeleteVectors {
+                ids: decode_ids(&mut input)?,
+                names: decode_texts(&mut input)?,
             },
             CREATE_FIELD_INDEX => Self::CreateFieldIndex(FieldIndexRecord::decode(&mut input)?),
             DELETE_FIELD_INDEX => Self::DeleteFieldIndex(input.str()?.to_owned()),
-            kind => return Err(input.damage("kind of operation", 5, u64::from(kind))),
+            kind => {
+                return Err(input.damage(
+                    "kind of operation",
+                    u64::from(DELETE_VECTORS),
+                    u64::from(kind),
+                ));
+            }
         };
         input.finish()?;
         Ok(op)
@@ -252,6 +268,19 @@ fn decode_upsert(input: &mut Decoder<'_>) -> Result<LogOp, Damage> {
     Ok(LogOp::Upsert { names, points })
 }
 
+pub(super) fn encode_texts(out: &mut Encoder, texts: &[String]) {
+    out.u64(texts.len() as u64);
+    for text in texts {
+        out.str(text);
+    }
+}
+
+pub(super) fn decode_texts(input: &mut Decoder<'_>) -> Result<Vec<String>, Damage> {
+    (0..input.count(8)?)
+        .map(|_| input.str().map(str::to_owned))
+        .collect()
+}
+
 fn encode_ids(out: &mut Encoder, ids: &[PointId]) {
     out.u64(ids.len() as u64);
     for id in ids {
@@ -286,7 +315,7 @@ fn decode_id(input: &mut Decoder<'_>) -> Result<PointId, Damage> {
     }
 }
 
-fn encode_optional(out: &mut Encoder, bytes: Option<&[u8]>) {
+pub(super) fn encode_optional(out: &mut Encoder, bytes: Option<&[u8]>) {
     out.bool(bytes.is_some());
     if let Some(bytes) = bytes {
         out.bytes(bytes);
@@ -301,7 +330,7 @@ fn decode_optional<'a>(input: &mut Decoder<'a>) -> Result<Option<&'a [u8]>, Dama
     }
 }
 
-fn decode_optional_text(input: &mut Decoder<'_>) -> Result<Option<String>, Damage> {
+pub(super) fn decode_optional_text(input: &mut Decoder<'_>) -> Result<Option<String>, Damage> {
     if input.bool()? {
         input.str().map(|text| Some(text.to_owned()))
     } else {
@@ -314,6 +343,10 @@ mod tests {
     use super::*;
 
     fn samples() -> Vec<LogOp> {
+        let edit = |edit| LogOp::EditPayload {
+            ids: vec![PointId::Num(3)],
+            edit,
+        };
         vec![
             LogOp::Upsert {
                 names: vec![String::new(), "image".to_owned()],
@@ -331,10 +364,21 @@ mod tests {
                 ],
             },
             LogOp::Delete(vec![PointId::Num(0), PointId::Uuid(u128::MAX)]),
-            LogOp::SetPayload {
-                ids: vec![PointId::Num(3)],
+            edit(PayloadEdit::Set {
                 payload_json: b"{}".to_vec(),
                 key: Some("a.b".to_owned()),
+            }),
+            edit(PayloadEdit::Overwrite {
+                payload_json: b"{\"a\":[]}".to_vec(),
+            }),
+            edit(PayloadEdit::DeleteKeys(vec![
+                "a".to_owned(),
+                "b[].c".to_owned(),
+            ])),
+            edit(PayloadEdit::Clear),
+            LogOp::DeleteVectors {
+                ids: vec![PointId::Num(3)],
+                names: vec![String::new(), "image".to_owned()],
             },
             LogOp::CreateFieldIndex(FieldIndexRecord {
                 field: "city".to_owned(),

@@ -24,7 +24,7 @@ use super::op::LogOp;
 use super::schema;
 use super::sync::LogThread;
 use super::writer::Writer;
-use super::{Health, Shard, ShardShared, Threads, update_queue};
+use super::{Health, Shard, ShardShared, Threads, interval_ms, update_queue};
 use crate::error::{EngineError, Result};
 use crate::pool::bell::Bell;
 use crate::wal::{Wal, WalOptions};
@@ -60,7 +60,8 @@ impl Shard {
             view: ArcSwap::from_pointee(view),
             health: Health::default(),
             background: options.background.clone(),
-            spec: Arc::clone(&options.spec),
+            spec: ArcSwap::new(Arc::clone(&options.spec)),
+            flush_interval_ms: AtomicU64::new(interval_ms(options.flush_interval)),
             segments_dir: Arc::clone(&segments.dir),
             manifest_is_stale: AtomicBool::new(false),
             retired: Mutex::default(),
@@ -71,7 +72,7 @@ impl Shard {
             queued_bytes: Mutex::new(0),
             queue_has_room: Condvar::new(),
         });
-        start_threads(dir, options, shared, segments, wal, manifest)
+        start_threads(dir, shared, segments, wal, manifest)
     }
 }
 
@@ -188,7 +189,6 @@ fn record_damage(seq: u64, damage: &flatwater_segment::file::Damage) -> EngineEr
 
 fn start_threads(
     dir: &Arc<dyn Directory>,
-    options: &ShardOptions,
     shared: Arc<ShardShared>,
     segments: Segments,
     wal: Wal,
@@ -201,7 +201,6 @@ fn start_threads(
         shared: Arc::clone(&shared),
         wal: Arc::clone(&sync),
         queue: log_messages,
-        interval: options.flush_interval,
     };
     let stop = Arc::new(StopFlag::default());
     let checkpointer = Checkpointer {

@@ -8,8 +8,6 @@
 //!    restart finds the growing segment and the log, and nothing is lost; then the growing files
 //!    are removed.
 
-use std::sync::Arc;
-
 use crossbeam_channel::{Sender, bounded};
 use flatwater_segment::growing::write::SegmentWriter;
 use flatwater_segment::sealed;
@@ -53,7 +51,7 @@ impl Shard {
         let outcome = match sealed::seal::seal(since, &dir, cancel) {
             Ok(()) => self.swap(
                 since,
-                sealed::open::open(dir, new_id, Arc::clone(&self.shared.spec))?,
+                sealed::open::open(dir, new_id, self.shared.spec.load_full())?,
             ),
             Err(SealError::Cancelled) => Ok(false),
             Err(SealError::Segment(error)) => Err(error.into()),

@@ -4,6 +4,7 @@
 //! `flush_interval_sec` after the last write.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
@@ -40,14 +41,15 @@ pub(super) struct LogThread {
     pub(super) shared: Arc<ShardShared>,
     pub(super) wal: Arc<WalSync>,
     pub(super) queue: Receiver<LogMessage>,
-    pub(super) interval: Duration,
 }
 
 impl LogThread {
     /// Runs until [`LogMessage::Stop`] or until the writer is gone.
     pub(super) fn run(self) {
         loop {
-            let first = match self.queue.recv_timeout(self.interval) {
+            let interval_ms = self.shared.flush_interval_ms.load(Ordering::Relaxed);
+            let interval = Duration::from_millis(interval_ms);
+            let first = match self.queue.recv_timeout(interval) {
                 Ok(message) => Some(message),
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => Some(LogMessage::Stop),

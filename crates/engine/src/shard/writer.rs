@@ -12,13 +12,12 @@ use std::sync::atomic::Ordering;
 
 use crossbeam_channel::{Receiver, Sender};
 use flatwater_segment::growing::write::NewRow;
-use flatwater_segment::payload::Payload;
-use flatwater_segment::payload::path::JsonPath;
 use flatwater_segment::{PointId, SeqNo};
 
 use super::ShardShared;
 use super::apply::Segments;
-use super::op::{FieldIndexRecord, LogOp};
+use super::edit::{CompiledEdit, PayloadEdit};
+use super::op::{self, FieldIndexRecord, LogOp};
 use super::resolve::Candidates;
 use super::seal::Swap;
 use super::sync::LogMessage;
@@ -40,11 +39,18 @@ pub(super) enum Prepared {
     Upsert { rows: Vec<NewRow>, body: Vec<u8> },
     /// Delete these points.
     Delete(Targets),
-    /// Merge into the payload of these points.
-    SetPayload {
+    /// Change the payload of these points.
+    EditPayload {
         targets: Targets,
-        patch: Payload,
-        key: Option<(String, JsonPath)>,
+        edit: PayloadEdit,
+        compiled: CompiledEdit,
+    },
+    /// Replace the vectors that are given; the points keep their others and their payload.
+    UpdateVectors(Vec<NewRow>),
+    /// Take these vectors away.
+    DeleteVectors {
+        targets: Targets,
+        names: Vec<String>,
     },
     /// Index a field.
     CreateFieldIndex(FieldIndexRecord),
@@ -61,15 +67,27 @@ pub(super) enum Targets {
     Matched(Box<Candidates>),
 }
 
+impl Targets {
+    fn size_bytes(&self) -> usize {
+        let ids = match self {
+            Self::Ids(ids) => ids.len(),
+            Self::Matched(candidates) => candidates.len(),
+        };
+        ids * size_of::<PointId>()
+    }
+}
+
 impl Prepared {
     /// About how much memory it holds, bytes.
     pub(super) fn size_bytes(&self) -> usize {
         match self {
             Self::Upsert { body, .. } => body.len() * 3,
-            Self::Delete(targets) | Self::SetPayload { targets, .. } => match targets {
-                Targets::Ids(ids) => ids.len() * size_of::<PointId>(),
-                Targets::Matched(candidates) => candidates.len() * size_of::<PointId>(),
-            },
+            Self::Delete(targets) | Self::DeleteVectors { targets, .. } => targets.size_bytes(),
+            Self::EditPayload { targets, edit, .. } => targets.size_bytes() + edit.size_bytes(),
+            Self::UpdateVectors(rows) => {
+                let vectors = rows.iter().flat_map(|row| row.vectors.iter().flatten());
+                vectors.map(|vector| vector.original.len() * 12).sum()
+            }
             Self::CreateFieldIndex(_) | Self::DeleteFieldIndex(_) => 64,
         }
     }
@@ -114,6 +132,7 @@ impl Writer {
             let mut applied = Vec::new();
             let mut next = Some(first);
             let mut bytes = 0;
+            self.segments.spec = self.shared.spec.load_full();
             let (mut is_stopping, mut swapped) = (false, Vec::new());
             while let Some(command) = next {
                 match command {
@@ -201,24 +220,32 @@ impl Writer {
                 self.segments.apply_delete(seq, &ids);
                 Ok(seq)
             }
-            Prepared::SetPayload {
+            Prepared::EditPayload {
                 targets,
-                patch,
-                key,
+                edit,
+                compiled,
             } => {
                 let ids = self.resolve(targets)?;
-                let path = key.as_ref().map(|(_, path)| path);
-                let changes = self.segments.plan_payload(seq, &ids, &patch, path)?;
-                let payload_json = serde_json::to_vec(&patch)
-                    .map_err(|error| EngineError::Bug(format!("payload to JSON: {error}")))?;
-                let key = key.map(|(text, _)| text);
-                let op = LogOp::SetPayload {
-                    ids,
-                    payload_json,
-                    key,
-                };
-                self.log(seq, &op.encode())?;
+                let changes = self.segments.plan_payload(seq, &ids, &compiled)?;
+                self.log(seq, &LogOp::EditPayload { ids, edit }.encode())?;
                 self.segments.apply_payload(seq, &changes);
+                Ok(seq)
+            }
+            Prepared::UpdateVectors(rows) => {
+                let rows = self.segments.whole_rows(rows)?;
+                let body = op::encode_rows(&self.segments.names(), &rows);
+                self.segments.reserve_rows(&rows)?;
+                self.log(seq, &body)?;
+                let outcome = self.segments.apply_rows(seq, &rows);
+                self.logged(seq, outcome)
+            }
+            Prepared::DeleteVectors { targets, names } => {
+                let ids = self.resolve(targets)?;
+                let record = LogOp::DeleteVectors { ids, names };
+                self.append(seq, &record.encode())?;
+                if let LogOp::DeleteVectors { ids, names } = record {
+                    self.segments.apply_delete_vectors(seq, &ids, &names);
+                }
                 Ok(seq)
             }
             Prepared::CreateFieldIndex(record) => {

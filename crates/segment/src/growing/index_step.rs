@@ -33,21 +33,19 @@ impl Segment {
         }
         let end = indexed + graph.next_batch_len(available);
         let skip = |row: Row| !column.has(row, 0) || self.deleted.get(row) <= self.dead_before;
-        let outcome = match column
+        let ready = column
             .codes()
-            .and_then(|codes| codes.ready().map(|r| (codes, r.0)))
-        {
-            Some((codes, encoder)) => {
-                let space = CodeSpace {
-                    encoder,
-                    codes8: codes.codes8(),
-                };
+            .and_then(|codes| Some((codes.codes8().growing()?, codes.ready()?.0)));
+        let outcome = match (ready, column.originals().growing()) {
+            (Some((codes8, encoder)), _) => {
+                let space = CodeSpace { encoder, codes8 };
                 graph.insert_batch(&space, end, &skip, workers, cancel)
             }
-            None => {
-                let space = OriginalSpace::new(column.spec().metric, column.originals());
+            (None, Some(originals)) => {
+                let space = OriginalSpace::new(column.spec().metric, originals);
                 graph.insert_batch(&space, end, &skip, workers, cancel)
             }
+            (None, None) => return false,
         };
         !matches!(outcome, Err(Cancelled))
     }

@@ -285,6 +285,15 @@ impl SegmentWriter {
         is_live
     }
 
+    /// Takes the vector at place `column` away from a row that is older than `seq`.
+    pub fn delete_vector(&mut self, row: Row, column: usize, seq: SeqNo) {
+        if let Some(column) = self.segment.columns.get(column)
+            && self.segment.head(row).seq < seq
+        {
+            column.stamp(row, seq);
+        }
+    }
+
     /// Gives a live row a new payload, unless it has one of the same or a later `seq`. Room was
     /// reserved before.
     pub fn set_payload(&mut self, row: Row, seq: SeqNo, json: &[u8]) {

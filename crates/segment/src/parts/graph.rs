@@ -107,23 +107,42 @@ impl Graph {
             Self::Frozen(_) => None,
         }
     }
+}
 
+/// A graph to walk; both kinds are, so that a walk is compiled for each with the rows that go with it.
+pub trait Walk {
     /// As [`Hnsw::search`].
-    pub fn search<S: Scorer>(
+    fn search<S: Scorer>(
+        &self,
+        scorer: &S,
+        ef: usize,
+        accept: &impl Fn(Row) -> bool,
+        scratch: &mut Scratch,
+    ) -> Vec<Scored>;
+
+    /// As [`Hnsw::search_filtered`].
+    fn search_filtered<S: Scorer>(
+        &self,
+        scorer: &S,
+        ef: usize,
+        matches: &impl Fn(Row) -> bool,
+        accept: &impl Fn(Row) -> bool,
+        scratch: &mut Scratch,
+    ) -> Vec<Scored>;
+}
+
+impl Walk for Hnsw {
+    fn search<S: Scorer>(
         &self,
         scorer: &S,
         ef: usize,
         accept: &impl Fn(Row) -> bool,
         scratch: &mut Scratch,
     ) -> Vec<Scored> {
-        match self {
-            Self::Growing(graph) => graph.search(scorer, ef, accept, scratch),
-            Self::Frozen(files) => files.graph().search(scorer, ef, accept, scratch),
-        }
+        Self::search(self, scorer, ef, accept, scratch)
     }
 
-    /// As [`Hnsw::search_filtered`].
-    pub fn search_filtered<S: Scorer>(
+    fn search_filtered<S: Scorer>(
         &self,
         scorer: &S,
         ef: usize,
@@ -131,12 +150,29 @@ impl Graph {
         accept: &impl Fn(Row) -> bool,
         scratch: &mut Scratch,
     ) -> Vec<Scored> {
-        match self {
-            Self::Growing(graph) => graph.search_filtered(scorer, ef, matches, accept, scratch),
-            Self::Frozen(files) => {
-                let graph = files.graph();
-                graph.search_filtered(scorer, ef, matches, accept, scratch)
-            }
-        }
+        Self::search_filtered(self, scorer, ef, matches, accept, scratch)
+    }
+}
+
+impl Walk for FrozenGraph<'_> {
+    fn search<S: Scorer>(
+        &self,
+        scorer: &S,
+        ef: usize,
+        accept: &impl Fn(Row) -> bool,
+        scratch: &mut Scratch,
+    ) -> Vec<Scored> {
+        Self::search(self, scorer, ef, accept, scratch)
+    }
+
+    fn search_filtered<S: Scorer>(
+        &self,
+        scorer: &S,
+        ef: usize,
+        matches: &impl Fn(Row) -> bool,
+        accept: &impl Fn(Row) -> bool,
+        scratch: &mut Scratch,
+    ) -> Vec<Scored> {
+        Self::search_filtered(self, scorer, ef, matches, accept, scratch)
     }
 }

@@ -20,7 +20,7 @@ use crate::error::SegmentError;
 use crate::ids::PointId;
 use crate::mask::Mask;
 use crate::parts::column::VectorColumn;
-use crate::parts::graph::Graph;
+use crate::parts::graph::{Graph, Walk};
 use crate::parts::space::{CodeScorer, OriginalScorer};
 use crate::rows::Rows;
 use crate::view::SegmentView;
@@ -75,7 +75,7 @@ pub fn search_segment(
     if search.k == 0 || view.live_count() == 0 {
         return Ok(Vec::new());
     }
-    let walk = Walk {
+    let walk = Search {
         view,
         column,
         search,
@@ -98,7 +98,7 @@ pub fn search_segment(
 }
 
 /// One search at work.
-struct Walk<'a> {
+struct Search<'a> {
     view: &'a SegmentView,
     column: &'a VectorColumn,
     search: &'a SegmentSearch<'a>,
@@ -106,7 +106,7 @@ struct Walk<'a> {
     is_dense: bool,
 }
 
-impl Walk<'_> {
+impl Search<'_> {
     fn plan(&self) -> Path {
         let mask = self.search.mask;
         plan::choose(&Facts {
@@ -198,16 +198,17 @@ impl Walk<'_> {
                 if walked > 0
                     && let Some(graph) = self.column.graph()
                 {
-                    // One walk is compiled for each kind of rows.
-                    candidates.extend(match codes.codes8() {
-                        Rows::Growing(rows) => {
+                    candidates.extend(match (graph, codes.codes8()) {
+                        (Graph::Growing(graph), Rows::Growing(rows)) => {
                             let scorer = CodeScorer::new(&query, &**rows);
                             self.walk_graph(graph, &scorer, path, walked)
                         }
-                        Rows::Sealed(rows) => {
+                        (Graph::Frozen(files), Rows::Sealed(rows)) => {
                             let scorer = CodeScorer::new(&query, rows);
-                            self.walk_graph(graph, &scorer, path, walked)
+                            self.walk_graph(&files.graph(), &scorer, path, walked)
                         }
+                        // A segment is of one kind. Were it not, its originals would be compared.
+                        _ => Vec::new(),
                     });
                 }
                 candidates.extend(self.scan_codes(&query, codes.codes1(), walked, coded));
@@ -217,12 +218,18 @@ impl Walk<'_> {
                 if walked > 0
                     && let Some(graph) = self.column.graph()
                 {
-                    let scorer = OriginalScorer::new(
-                        self.column.spec().metric,
-                        self.search.vector,
-                        self.column.originals(),
-                    );
-                    candidates.extend(self.walk_graph(graph, &scorer, path, walked));
+                    let (metric, vector) = (self.column.spec().metric, self.search.vector);
+                    candidates.extend(match (graph, self.column.originals()) {
+                        (Graph::Growing(graph), Rows::Growing(rows)) => {
+                            let scorer = OriginalScorer::new(metric, vector, &**rows);
+                            self.walk_graph(graph, &scorer, path, walked)
+                        }
+                        (Graph::Frozen(files), Rows::Sealed(rows)) => {
+                            let scorer = OriginalScorer::new(metric, vector, rows);
+                            self.walk_graph(&files.graph(), &scorer, path, walked)
+                        }
+                        _ => Vec::new(),
+                    });
                 }
                 self.score_originals(self.behind(walked), &mut best);
             }
@@ -241,7 +248,7 @@ impl Walk<'_> {
 
     fn walk_graph(
         &self,
-        graph: &Graph,
+        graph: &impl Walk,
         scorer: &impl flatwater_index::hnsw::Scorer,
         path: Path,
         covered: Row,
