@@ -144,8 +144,8 @@ fn write_fixture() {
         distance: Metric::Cosine,
         on_disk: None,
         hnsw: HnswDiff {
-            m: Some(4),
-            ef_construct: Some(20),
+            m: Some(6),
+            ef_construct: Some(40),
             ..HnswDiff::default()
         },
     };
@@ -184,6 +184,12 @@ fn write_fixture() {
         assert!(start.elapsed() < Duration::from_secs(60));
         std::thread::sleep(Duration::from_millis(20));
     }
+    // The manifest lists the sealed segment once the folder of the growing one is gone.
+    let segments = folder.path().join("collections/c/shard0/segments");
+    while std::fs::read_dir(&segments).unwrap().count() > 1 {
+        assert!(start.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_millis(20));
+    }
     update(&collection, points(SEALED_ROWS..SEALED_ROWS + GROWING_ROWS));
     let all = 0..SEALED_ROWS + GROWING_ROWS;
     let deleted = all
@@ -192,7 +198,11 @@ fn write_fixture() {
         .map(point_id)
         .collect();
     update(&collection, Update::Delete(Selection::Ids(deleted)));
-    // The second half of what follows is in the log alone: the copy is taken before the stop.
+    engine.shutdown().unwrap();
+    drop((collection, engine));
+    let engine = open(folder.path());
+    let collection = engine.collection("c").unwrap();
+    // What follows is in the log alone: the copy is taken before the stop.
     for id in all.filter(|id| id % 10 == 0) {
         let payload = serde_json::from_value(json!({ "kind": "changed", "n": id })).unwrap();
         let selection = Selection::Ids(vec![point_id(id)]);
@@ -262,7 +272,7 @@ fn a_storage_folder_of_an_earlier_build_opens_answers_and_verifies() {
                 target: QueryTarget::Vector(vector(id)),
                 using: "text".to_owned(),
                 filter: None,
-                hnsw_ef: None,
+                hnsw_ef: Some(400),
                 exact: false,
                 score_threshold: None,
                 limit: 3,
