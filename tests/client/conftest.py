@@ -69,6 +69,13 @@ def client(server):
 
 
 @pytest.fixture
+def grpc_client(server):
+    client = server.client(grpc=True)
+    yield client
+    client.close()
+
+
+@pytest.fixture
 def name(request, server):
     """Name of a collection for this test alone, deleted afterwards."""
     name = request.node.name.replace("[", "-").replace("]", "")[-200:]

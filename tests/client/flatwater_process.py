@@ -72,16 +72,19 @@ class Server:
         self.storage = self.folder / "storage"
         self.log_path = self.folder / "server.log"
         self.port = free_port()
+        self.grpc_port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.settings = settings or {}
         self.process = None
 
     def environment(self):
         """Ours without settings, then the server's; a setting that is None is left out."""
-        inherited = {k: v for k, v in os.environ.items() if not k.startswith("FLATWATER__")}
+        ours = ("FLATWATER__", "QDRANT__", "RUN_MODE")
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
         own = {
             "FLATWATER__SERVICE__HOST": "127.0.0.1",
             "FLATWATER__SERVICE__HTTP_PORT": str(self.port),
+            "FLATWATER__SERVICE__GRPC_PORT": str(self.grpc_port),
             "FLATWATER__STORAGE__STORAGE_PATH": str(self.storage),
         }
         return inherited | {k: v for k, v in (own | self.settings).items() if v is not None}
@@ -136,12 +139,16 @@ class Server:
     def log(self, last=4000):
         return self.log_path.read_text(errors="replace")[-last:] if self.log_path.exists() else ""
 
-    def client(self, **options):
+    def client(self, grpc=False, **options):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            return QdrantClient(url=self.url, prefer_grpc=False, timeout=60, **options)
+            # That a key is sent without TLS is what the client warns of, rightly.
+            warnings.filterwarnings("ignore", "Api key is used with an insecure connection")
+            return QdrantClient(
+                url=self.url, grpc_port=self.grpc_port, prefer_grpc=grpc, timeout=60, **options
+            )
 
-    def call(self, method, path, body=None, timeout=60):
+    def call(self, method, path, body=None, timeout=60, headers=None):
         """One request with the path exactly as given; `body` is bytes, text, or a JSON value."""
         if body is not None and not isinstance(body, (bytes, str)):
             body = json.dumps(body)
@@ -150,7 +157,8 @@ class Server:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
         try:
             try:
-                connection.request(method, path, body, {"Content-Type": "application/json"})
+                headers = {"Content-Type": "application/json"} | (headers or {})
+                connection.request(method, path, body, headers)
             except (BrokenPipeError, ConnectionResetError):
                 pass  # Refused before the whole body was sent; the answer is there to be read.
             answer = connection.getresponse()

@@ -48,15 +48,26 @@ pub enum ApiError {
     /// Known to Qdrant, not served by this version.
     #[error("Wrong input: `{0}` is not served yet by this version of Flatwater")]
     NotServed(String),
-    /// The body is longer than allowed.
-    #[error(
-        "Wrong input: the body is larger than allowed \
-         (limit: {limit_mb} MB, set by service.max_request_size_mb)"
-    )]
+    /// The body or message is longer than allowed.
+    #[error("Wrong input: the body is larger than allowed (limit: {limit_mb} MB, set by {option})")]
     BodyTooLarge {
         /// The limit.
         limit_mb: usize,
+        /// The option that sets it.
+        option: &'static str,
     },
+    /// The body is compressed in a way that is not read.
+    #[error("Wrong input: content-encoding is not served; expected gzip or none")]
+    BodyEncoding,
+    /// No API key, or one that is none of ours.
+    #[error("{0}")]
+    Unauthorized(&'static str),
+    /// The API key is known and may not do this.
+    #[error("Forbidden: {0}")]
+    Forbidden(&'static str),
+    /// A call of gRPC's that Qdrant has and this version does not serve.
+    #[error("`{0}` is not served yet by this version of Flatwater")]
+    CallNotServed(String),
     /// No such path or method.
     #[error("Not found: there is no endpoint {0}")]
     UnknownPath(String),

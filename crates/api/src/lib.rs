@@ -1,8 +1,9 @@
-//! Qdrant 1.19's REST shapes: what comes in, what goes out, and which code an error gets.
+//! Qdrant 1.19's REST and gRPC shapes: what comes in, what goes out, and which code an error gets.
 //!
 //! Reading order: [`error`] and [`status`] (what a refusal looks like), [`envelope`] (the wrapper of
 //! every answer), [`validate`] (limits that need no engine), then [`convert`], one file a topic:
-//! bytes of a body to the engine's request, the engine's answer to JSON.
+//! bytes of a body to the engine's request, the engine's answer to JSON. [`grpc`] brings messages into
+//! the same shapes, so that there is one reading of each field and one text for each fault.
 //!
 //! Rules that hold everywhere:
 //! 1. Keys that Qdrant does not know are ignored, as Qdrant does.
@@ -15,6 +16,7 @@
 pub mod convert;
 pub mod envelope;
 pub mod error;
+pub mod grpc;
 pub mod status;
 pub mod validate;
 

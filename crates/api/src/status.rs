@@ -3,13 +3,16 @@
 use flatwater_engine::error::EngineError;
 
 use crate::error::{ApiError, Place};
-use crate::kinds::code_and_prefix;
+pub use crate::kinds::GrpcCode;
+use crate::kinds::codes_and_prefix;
 
-/// Code, text and, when a retry makes sense, how many seconds to wait before it.
+/// Codes, text and, when a retry makes sense, how many seconds to wait before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// HTTP status code.
     pub code: u16,
+    /// The same for gRPC.
+    pub grpc: GrpcCode,
     /// What the user reads, prefix included.
     pub text: String,
     /// Value of `Retry-After`.
@@ -19,21 +22,28 @@ pub struct Refusal {
 /// How an error is answered.
 #[must_use]
 pub fn refusal(error: &ApiError) -> Refusal {
-    let code = match error {
+    let (code, grpc) = match error {
         ApiError::Format(_)
         | ApiError::QueryFormat(_)
         | ApiError::Wrong(_)
         | ApiError::NotServed(_)
-        | ApiError::BodyTooLarge { .. } => 400,
+        | ApiError::BodyTooLarge { .. } => (400, GrpcCode::InvalidArgument),
+        ApiError::BodyEncoding => (415, GrpcCode::InvalidArgument),
         ApiError::Validation {
             place: Place::Body | Place::Query | Place::Path,
             ..
-        } => 422,
-        ApiError::UnknownPath(_) => 404,
-        ApiError::Timeout { .. } => 408,
-        ApiError::Unavailable(_) => 503,
-        ApiError::Internal(_) => 500,
-        ApiError::Engine(error) => code_and_prefix(error.kind()).0,
+        } => (422, GrpcCode::InvalidArgument),
+        ApiError::Unauthorized(_) => (401, GrpcCode::Unauthenticated),
+        ApiError::Forbidden(_) => (403, GrpcCode::PermissionDenied),
+        ApiError::UnknownPath(_) => (404, GrpcCode::Unimplemented),
+        ApiError::CallNotServed(_) => (400, GrpcCode::Unimplemented),
+        ApiError::Timeout { .. } => (408, GrpcCode::DeadlineExceeded),
+        ApiError::Unavailable(_) => (503, GrpcCode::Unavailable),
+        ApiError::Internal(_) => (500, GrpcCode::Internal),
+        ApiError::Engine(error) => {
+            let (code, grpc, _) = codes_and_prefix(error.kind());
+            (code, grpc)
+        }
     };
     let retry_after_s = match error {
         ApiError::Engine(EngineError::Refused { retry_after_s, .. }) => Some(*retry_after_s),
@@ -42,9 +52,24 @@ pub fn refusal(error: &ApiError) -> Refusal {
     };
     Refusal {
         code,
+        grpc,
         text: error.to_string(),
         retry_after_s,
     }
+}
+
+/// How an error of a gRPC call is answered: there is no JSON and no URL that a field stands in.
+#[must_use]
+pub fn grpc_refusal(error: &ApiError) -> Refusal {
+    let mut refusal = refusal(error);
+    match error {
+        ApiError::Format(text) => refusal.text = format!("Format error in body: {text}"),
+        ApiError::Validation { rules, .. } => {
+            refusal.text = format!("Validation error in body: [{rules}]");
+        }
+        _ => {}
+    }
+    refusal
 }
 
 #[cfg(test)]
@@ -57,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn engine_errors_get_qdrants_code_and_prefix() {
+    fn engine_errors_get_qdrants_codes_and_prefix() {
         let path = || std::path::PathBuf::from("/data/x");
         let io = || std::io::Error::other("broken");
         let table: Vec<(EngineError, u16, &str)> = vec![
@@ -147,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn own_errors_get_qdrants_code_and_prefix() {
+    fn own_errors_get_qdrants_codes_and_prefix() {
         let rules = "limit: value 0 invalid, must be 1 or larger".to_owned();
         let table: Vec<(ApiError, u16, &str)> = vec![
             (
@@ -183,7 +208,10 @@ mod tests {
                 "Wrong input: `prefetch` is not served yet by this version of Flatwater",
             ),
             (
-                ApiError::BodyTooLarge { limit_mb: 32 },
+                ApiError::BodyTooLarge {
+                    limit_mb: 32,
+                    option: "service.max_request_size_mb",
+                },
                 400,
                 "Wrong input: the body is larger than allowed \
                  (limit: 32 MB, set by service.max_request_size_mb)",
@@ -214,6 +242,63 @@ mod tests {
         ];
         for (error, code, text) in table {
             assert_eq!(answer(error), (code, text.to_owned()));
+        }
+    }
+
+    #[test]
+    fn grpc_gets_qdrants_codes_and_the_same_words_without_json() {
+        let rules = "limit: value 0 invalid, must be 1 or larger".to_owned();
+        let place = Place::Query;
+        let table: Vec<(ApiError, i32, &str)> = vec![
+            (EngineError::Invalid("x".into()).into(), 3, "Wrong input: x"),
+            (
+                EngineError::CollectionNotFound("x".into()).into(),
+                5,
+                "Not found: Collection `x` doesn't exist!",
+            ),
+            (
+                EngineError::CollectionExists("x".into()).into(),
+                6,
+                "Wrong input: Collection `x` already exists!",
+            ),
+            (
+                EngineError::Stopping.into(),
+                14,
+                "Service unavailable: the server is stopping",
+            ),
+            (
+                ApiError::Format("ids[0]: x".into()),
+                3,
+                "Format error in body: ids[0]: x",
+            ),
+            (
+                ApiError::Validation { place, rules },
+                3,
+                "Validation error in body: [limit: value 0 invalid, must be 1 or larger]",
+            ),
+            (ApiError::Unauthorized("no key"), 16, "no key"),
+            (ApiError::Forbidden("read only"), 7, "Forbidden: read only"),
+            (
+                ApiError::CallNotServed("Points/Search".to_owned()),
+                12,
+                "`Points/Search` is not served yet by this version of Flatwater",
+            ),
+            (
+                ApiError::Timeout {
+                    operation: "Search",
+                    after_s: 3,
+                },
+                4,
+                "Timeout: Operation 'Search' timed out after 3s",
+            ),
+        ];
+        for (error, code, text) in table {
+            let refusal = grpc_refusal(&error);
+            assert_eq!(
+                (refusal.grpc as i32, refusal.text.as_str()),
+                (code, text),
+                "{error:?}"
+            );
         }
     }
 

@@ -17,14 +17,15 @@ Usage: flatwater [OPTIONS]
 Options:
       --storage <PATH>       (verify) Read this folder instead of the configured
                              storage_path
-      --config-path <PATH>   Read this file of options (yaml, toml or json)
-                             instead of ./config/config.{yaml,yml,toml,json}
+      --config-path <PATH>   Read this file of options (yaml, toml or json) too,
+                             after those in ./config
       --disable-telemetry    Accepted and without effect: nothing is ever reported
   -h, --help                 Print this text
   -V, --version              Print the version
 
 Every option can be set in the environment: FLATWATER__SECTION__KEY,
-e.g. FLATWATER__SERVICE__HTTP_PORT=7333. docs/config.md lists them all.";
+e.g. FLATWATER__SERVICE__HTTP_PORT=7333; Qdrant's names, QDRANT__SECTION__KEY,
+are read too. docs/config.md lists them all.";
 
 /// What the command line asks for.
 #[derive(Debug, PartialEq, Eq)]

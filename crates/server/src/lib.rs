@@ -1,7 +1,8 @@
-//! The process: options, start and stop, and the REST interface over the engine.
+//! The process: options, start and stop, and the REST and gRPC interfaces over the engine.
 //!
-//! Reading order: [`options`] (what can be set), `run` (what starts and stops in which order),
-//! `http` (one thin handler an endpoint). No call that may block runs on a thread of the reactor:
+//! Reading order: [`options`] (what can be set), `run` (what starts and stops in which order), `app`
+//! (what both interfaces do with the engine), `http` (one thin handler an endpoint), `grpc` (one thin
+//! method a call), `auth` (the keys of both). No call that may block runs on a thread of the reactor:
 //! reads go to the engine's search threads, everything else to blocking threads.
 #![deny(missing_docs)]
 
@@ -10,8 +11,11 @@ use std::process::ExitCode;
 
 pub mod options;
 
+mod app;
 mod args;
+mod auth;
 mod foreign;
+mod grpc;
 mod http;
 mod limits;
 mod logging;

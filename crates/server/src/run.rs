@@ -1,6 +1,6 @@
 //! The order of start and stop.
 //!
-//! Start: options; log; limit of open files; check of the storage folder; port (from here on
+//! Start: options; log; limit of open files; check of the storage folder; ports (from here on
 //! `/livez` answers, `/readyz` says 503); engine, which recovers its collections; ready.
 //!
 //! Stop, on SIGTERM or SIGINT: no new connections and no new work; what is in flight gets a few
@@ -22,10 +22,10 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
+use crate::app::{App, Shared};
 use crate::args::{Arguments, version};
-use crate::http::{self, App, Shared};
 use crate::options::{self, Loaded, Options};
-use crate::{foreign, limits, logging};
+use crate::{foreign, grpc, http, limits, logging};
 
 /// What requests in flight get after the signal. Searches take milliseconds; a container gets 30 s
 /// in all before it is killed.
@@ -42,12 +42,15 @@ enum RunError {
              nothing was changed, choose another folder"
     )]
     Foreign { storage: String, file: String },
-    #[error("cannot listen on {host}:{port}: {source}")]
+    #[error("cannot listen on {host}:{port} ({option}): {source}")]
     Bind {
         host: String,
         port: u16,
+        option: &'static str,
         source: std::io::Error,
     },
+    #[error("gRPC ended: {0}")]
+    Grpc(#[from] tonic::transport::Error),
     #[error("cannot open the storage: {0}")]
     Open(EngineError),
     #[error("closing the storage failed: {0}")]
@@ -110,10 +113,11 @@ fn say_hello(options: &Options, warnings: &[String]) {
     for warning in warnings {
         tracing::warn!("{warning}");
     }
-    if matches!(options.service.host.as_str(), "0.0.0.0" | "::" | "[::]") {
+    let is_public = matches!(options.service.host.as_str(), "0.0.0.0" | "::" | "[::]");
+    if is_public && !options.service.is_guarded() {
         tracing::warn!(
             "Listening on all interfaces ({}) without an API key: anyone who reaches the port can \
-             read and change everything. Set service.host to 127.0.0.1 or guard the port",
+             read and change everything. Set service.api_key, or service.host to 127.0.0.1",
             options.service.host
         );
     }
@@ -124,9 +128,12 @@ async fn live(options: Options) -> Result<(), RunError> {
     let mut stop = stop_signal()?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let engine_config = options.engine(cores);
-    let listener = bind(&options).await?;
+    let (http, grpc) = bind(&options).await?;
     let app = App::starting(options, cores);
-    let serving = tokio::spawn(serve_http(listener, Arc::clone(&app), stop.clone()));
+    if let Some(grpc) = &grpc {
+        app.grpc_listens(grpc.local_addr()?.port());
+    }
+    let serving = tokio::spawn(serve_all(http, grpc, Arc::clone(&app), stop.clone()));
 
     let opening = tokio::task::spawn_blocking(move || Engine::open(engine_config));
     let engine = tokio::select! {
@@ -179,22 +186,54 @@ async fn close(engine: Arc<Engine>) -> Result<(), RunError> {
     }
 }
 
-async fn bind(options: &Options) -> Result<TcpListener, RunError> {
-    let (host, port) = (options.service.host.clone(), options.service.http_port);
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    let listener = TcpListener::bind((bare, port))
-        .await
-        .map_err(|source| RunError::Bind {
-            host: host.clone(),
-            port,
-            source,
-        })?;
-    let port = listener.local_addr()?.port();
-    // The first line is the one that tools made for Qdrant wait for.
-    tracing::info!("Qdrant HTTP listening on {port}");
+/// Opens the ports of REST and, unless it is off, gRPC.
+async fn bind(options: &Options) -> Result<(TcpListener, Option<TcpListener>), RunError> {
+    let service = &options.service;
+    let http = listen(&service.host, service.http_port, "service.http_port").await?;
+    let grpc = match service.grpc_port {
+        Some(port) => Some(listen(&service.host, port, "service.grpc_port").await?),
+        None => None,
+    };
+    // The lines are those that tools made for Qdrant wait for.
+    tracing::info!("Qdrant HTTP listening on {}", http.local_addr()?.port());
+    match &grpc {
+        Some(grpc) => tracing::info!("Qdrant gRPC listening on {}", grpc.local_addr()?.port()),
+        None => tracing::info!("gRPC endpoint disabled"),
+    }
     tracing::info!("TLS disabled for REST API");
-    tracing::info!("gRPC is not served yet by this version: its port is not opened");
-    Ok(listener)
+    tracing::info!("TLS disabled for gRPC API");
+    Ok((http, grpc))
+}
+
+async fn listen(host: &str, port: u16, option: &'static str) -> Result<TcpListener, RunError> {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let listening = TcpListener::bind((bare, port)).await;
+    listening.map_err(|source| RunError::Bind {
+        host: host.to_owned(),
+        port,
+        option,
+        source,
+    })
+}
+
+/// Serves both interfaces until the signal has come and what is in flight has ended.
+async fn serve_all(
+    http: TcpListener,
+    grpc: Option<TcpListener>,
+    app: Shared,
+    mut stop: watch::Receiver<bool>,
+) -> Result<(), RunError> {
+    let rest = serve_http(http, Arc::clone(&app), stop.clone());
+    match grpc {
+        None => rest.await?,
+        Some(grpc) => {
+            let grpc = grpc::serve(grpc, app, async move { stopped(&mut stop).await });
+            let (rest, grpc) = tokio::join!(rest, grpc);
+            rest?;
+            grpc?;
+        }
+    }
+    Ok(())
 }
 
 async fn serve_http(

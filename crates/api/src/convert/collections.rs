@@ -2,7 +2,7 @@
 
 use flatwater_engine::collection::info::{CollectionInfo, Status};
 use flatwater_engine::config::collection::CollectionConfig;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::payload::encode_schema;
 use super::settings;
@@ -17,8 +17,15 @@ use crate::fields::{Fields, Rules, wrong_type};
 /// Undecodable JSON or a field that is not served yet (400), values outside their ranges (422, all
 /// of them in one text).
 pub fn decode_create(bytes: &[u8], defaults: &CollectionConfig) -> Result<CollectionConfig> {
-    let map = body::object(bytes)?;
-    let fields = Fields::root(&map);
+    create_of(&body::object(bytes)?, defaults)
+}
+
+/// As [`decode_create`], from the fields of the body.
+pub(crate) fn create_of(
+    map: &Map<String, Value>,
+    defaults: &CollectionConfig,
+) -> Result<CollectionConfig> {
+    let fields = Fields::root(map);
     refuse_not_served(&fields)?;
     let mut rules = Rules::default();
     let mut config = defaults.clone();

@@ -11,6 +11,7 @@ use flatwater_segment::PointId;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::query::not_finite;
 use crate::error::ApiError;
 use crate::fields::short;
 
@@ -64,7 +65,7 @@ pub(crate) fn upsert(bytes: &[u8]) -> Option<ApiError> {
 }
 
 /// The error of a number past `f32` whose text is not known any more.
-pub(crate) fn not_finite(id: PointId) -> ApiError {
+pub(crate) fn not_finite_somewhere(id: PointId) -> ApiError {
     ApiError::Wrong(format!(
         "point {id}: a vector holds a number that is not a finite 32-bit float"
     ))
@@ -122,13 +123,7 @@ fn dense(id: &str, name: &str, raw: &RawValue) -> Option<ApiError> {
         let is_number = text
             .parse::<f64>()
             .is_ok_and(|number| (number as f32).is_finite());
-        (!is_number).then(|| {
-            ApiError::Wrong(format!(
-                "point {id}, vector `{name}`: element {at} is {}, \
-                 which is not a finite 32-bit float",
-                short(text)
-            ))
-        })
+        (!is_number).then(|| not_finite(&format!("point {id}, vector `{name}`"), at, text))
     })
 }
 

@@ -56,6 +56,11 @@ pub(crate) fn decode_id(value: &Value, path: &str) -> Result<PointId> {
     id.ok_or_else(|| ApiError::Format(format!("{path}: {}", fault(value))))
 }
 
+/// Reads a UUID that stands at `path`.
+pub(crate) fn decode_uuid(text: &str, path: &str) -> Result<PointId> {
+    parse_uuid(text).ok_or_else(|| ApiError::Format(format!("{path}: {}", fault(text))))
+}
+
 /// Reads a list of ids.
 pub(crate) fn decode_ids(values: &[Value], path: &str) -> Result<Vec<PointId>> {
     values

@@ -97,8 +97,12 @@ pub(crate) fn decode_vector_selector(
 /// # Errors
 /// Undecodable JSON, a bad path, an unknown type (400); a type that is not served yet (400).
 pub fn decode_field_index(bytes: &[u8]) -> Result<(String, FieldSchema)> {
-    let map = body::object(bytes)?;
-    let fields = Fields::root(&map);
+    field_index_of(&body::object(bytes)?)
+}
+
+/// As [`decode_field_index`], from the fields of the body.
+pub(crate) fn field_index_of(map: &Map<String, Value>) -> Result<(String, FieldSchema)> {
+    let fields = Fields::root(map);
     fields.required("field_name")?;
     let field = fields.string("field_name")?.unwrap_or_default().to_owned();
     validate::json_path(&field)?;

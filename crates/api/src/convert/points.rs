@@ -4,7 +4,7 @@ use flatwater_engine::collection::update::{Selection, Update, UpdateResult, Upda
 use flatwater_engine::query::request::{PayloadSelector, ScrollRequest, VectorSelector};
 use flatwater_segment::PointId;
 use flatwater_segment::payload::filter::Filter;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::filter::decode_filter_field;
 use super::ids::{decode_id, decode_ids};
@@ -34,8 +34,12 @@ pub struct Retrieve {
 /// # Errors
 /// Undecodable JSON or an invalid id (400).
 pub fn decode_retrieve(bytes: &[u8]) -> Result<Retrieve> {
-    let map = body::object(bytes)?;
-    let fields = Fields::root(&map);
+    retrieve_of(&body::object(bytes)?)
+}
+
+/// As [`decode_retrieve`], from the fields of the body.
+pub(crate) fn retrieve_of(map: &Map<String, Value>) -> Result<Retrieve> {
+    let fields = Fields::root(map);
     fields.refuse(&["shard_key"])?;
     fields.required("ids")?;
     let ids = fields.array("ids")?.map_or(&[][..], Vec::as_slice);
@@ -51,8 +55,12 @@ pub fn decode_retrieve(bytes: &[u8]) -> Result<Retrieve> {
 /// # Errors
 /// Undecodable JSON, an invalid id, both or none of the two (400).
 pub fn decode_delete(bytes: &[u8]) -> Result<Update> {
-    let map = body::object(bytes)?;
-    let fields = Fields::root(&map);
+    delete_of(&body::object(bytes)?)
+}
+
+/// As [`decode_delete`], from the fields of the body.
+pub(crate) fn delete_of(map: &Map<String, Value>) -> Result<Update> {
+    let fields = Fields::root(map);
     fields.refuse(&["shard_key"])?;
     Ok(Update::Delete(selection(&fields)?))
 }
@@ -63,8 +71,12 @@ pub fn decode_delete(bytes: &[u8]) -> Result<Update> {
 /// Undecodable JSON, an invalid id or path, nesting over the limit, both or none of `points` and
 /// `filter` (400).
 pub fn decode_set_payload(bytes: &[u8]) -> Result<Update> {
-    let map = body::object(bytes)?;
-    let fields = Fields::root(&map);
+    set_payload_of(&body::object(bytes)?)
+}
+
+/// As [`decode_set_payload`], from the fields of the body.
+pub(crate) fn set_payload_of(map: &Map<String, Value>) -> Result<Update> {
+    let fields = Fields::root(map);
     fields.refuse(&["shard_key"])?;
     let payload = match fields.required("payload")? {
         Value::Object(payload) => payload.clone(),
@@ -102,8 +114,12 @@ fn selection(fields: &Fields<'_>) -> Result<Selection> {
 /// # Errors
 /// Undecodable JSON or an invalid id (400), `limit` 0 (422).
 pub fn decode_scroll(bytes: &[u8]) -> Result<ScrollRequest> {
-    let map = body::object(bytes)?;
-    let fields = Fields::root(&map);
+    scroll_of(&body::object(bytes)?)
+}
+
+/// As [`decode_scroll`], from the fields of the body.
+pub(crate) fn scroll_of(map: &Map<String, Value>) -> Result<ScrollRequest> {
+    let fields = Fields::root(map);
     fields.refuse(&["shard_key", "order_by"])?;
     Ok(ScrollRequest {
         filter: decode_filter_field(&fields, "filter")?,
@@ -132,8 +148,12 @@ pub(crate) fn decode_limit(fields: &Fields<'_>, default: usize) -> Result<usize>
 /// # Errors
 /// Undecodable JSON (400).
 pub fn decode_count(bytes: &[u8]) -> Result<Option<Filter>> {
-    let map = body::object(bytes)?;
-    let fields = Fields::root(&map);
+    count_of(&body::object(bytes)?)
+}
+
+/// As [`decode_count`], from the fields of the body.
+pub(crate) fn count_of(map: &Map<String, Value>) -> Result<Option<Filter>> {
+    let fields = Fields::root(map);
     fields.refuse(&["shard_key"])?;
     fields.bool("exact")?;
     decode_filter_field(&fields, "filter")

@@ -4,7 +4,7 @@
 use flatwater_engine::query::request::{
     PayloadSelector, QueryTarget, Record, ScoredPoint, ScrollRequest, SearchRequest, VectorSelector,
 };
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::filter::decode_filter_field;
 use super::ids::decode_id;
@@ -58,7 +58,18 @@ pub enum Query {
 /// Undecodable JSON, a number that is no finite `f32`, a field not served yet (400); `limit` 0 (422).
 pub fn decode_query(bytes: &[u8]) -> Result<Query> {
     let map = body::object(bytes)?;
-    let fields = Fields::root(&map);
+    query_of(&map, || {
+        let query = Fields::root(&map).value("query");
+        query.map(|query| decode_target(query, "query")).transpose()
+    })
+}
+
+/// As [`decode_query`], from the fields of the body without `query`, and what that comes down to.
+pub(crate) fn query_of(
+    map: &Map<String, Value>,
+    target: impl FnOnce() -> Result<Option<QueryTarget>>,
+) -> Result<Query> {
+    let fields = Fields::root(map);
     fields.refuse(&[
         "prefetch",
         "lookup_from",
@@ -74,7 +85,7 @@ pub fn decode_query(bytes: &[u8]) -> Result<Query> {
     let offset = fields.count("offset")?.unwrap_or_default();
     let with_payload = decode_payload_selector(&fields, PayloadSelector::None)?;
     let with_vector = decode_vector_selector(&fields, VectorSelector::None)?;
-    let Some(query) = fields.value("query") else {
+    let Some(target) = target()? else {
         let limit = limit.saturating_add(offset);
         let walk = ScrollRequest {
             filter,
@@ -86,7 +97,7 @@ pub fn decode_query(bytes: &[u8]) -> Result<Query> {
         return Ok(Query::ById { walk, skip: offset });
     };
     Ok(Query::Nearest(SearchRequest {
-        target: decode_target(query, "query")?,
+        target,
         using,
         filter,
         hnsw_ef,
@@ -169,16 +180,19 @@ fn decode_vector(elements: &[Value], path: &str) -> Result<Vec<f32>> {
             if narrow.is_finite() {
                 return Ok(narrow);
             }
-            Err(ApiError::Wrong(format!(
-                "{path}: element {at} is {number}, which is not a finite 32-bit float"
-            )))
+            Err(not_finite(path, at, &number.to_string()))
         }
-        other => Err(ApiError::Wrong(format!(
-            "{path}: element {at} is {}, which is not a finite 32-bit float",
-            short(&other.to_string())
-        ))),
+        other => Err(not_finite(path, at, &other.to_string())),
     };
     elements.iter().enumerate().map(number).collect()
+}
+
+/// The error of an element of a vector that is no number or none of 32 bits.
+pub(crate) fn not_finite(path: &str, at: usize, found: &str) -> ApiError {
+    ApiError::Wrong(format!(
+        "{path}: element {at} is {}, which is not a finite 32-bit float",
+        short(found)
+    ))
 }
 
 /// Points found without a query, with the score and version that Qdrant gives them.

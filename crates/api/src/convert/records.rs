@@ -53,7 +53,7 @@ impl Serialize for WireScored<'_> {
 }
 
 /// Clients read a score as a number; JSON would turn anything not finite into null.
-fn finite(score: f32) -> f32 {
+pub(crate) fn finite(score: f32) -> f32 {
     if score.is_nan() {
         0.0
     } else {

@@ -143,7 +143,9 @@ pub fn decode_upsert(bytes: &[u8]) -> Result<Vec<PointInput>> {
     for point in &points {
         let mut numbers = point.vectors.iter().flat_map(|(_, vector)| vector);
         if !numbers.all(|number| number.is_finite()) {
-            return Err(diagnose::upsert(bytes).unwrap_or_else(|| diagnose::not_finite(point.id)));
+            return Err(
+                diagnose::upsert(bytes).unwrap_or_else(|| diagnose::not_finite_somewhere(point.id))
+            );
         }
         if let (true, Some(payload)) = (depth > NESTING_MAX, &point.payload) {
             validate::payload_depth(&format!("point {}", point.id), payload)?;

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use flatwater_api::convert::{collections, optimizations, payload};
+use flatwater_api::convert::{collections, optimizations, payload, points};
 use flatwater_api::error::Result;
 use flatwater_api::validate;
 use flatwater_engine::collection::update::Update;
 
-use super::app::{Shared, blocking, find};
 use super::input::Input;
-use super::updates::{Wishes, update};
+use super::points::change;
+use crate::app::updates::update;
+use crate::app::{self, Shared, blocking, find};
 
 /// `GET /collections`.
 pub(super) async fn list(app: Shared, _input: Input) -> Result<Vec<u8>> {
@@ -34,56 +35,42 @@ pub(super) async fn info(app: Shared, input: Input) -> Result<Vec<u8>> {
 
 /// `PUT /collections/{c}`.
 pub(super) async fn create(app: Shared, input: Input) -> Result<Vec<u8>> {
-    let engine = app.engine()?;
+    app.engine()?;
     input.timeout_s()?;
     let name = input.part(0);
     validate::collection_name(&name)?;
     let body = input.body(app.options.service.max_request_size_mb).await?;
-    blocking(move || {
-        let config = collections::decode_create(&body, &app.options.collection)?;
-        engine.create_collection(&name, config)?;
-        tracing::info!("Created collection {name:?}");
-        Ok(collections::encode_done(true))
-    })
-    .await
+    let decode = move |defaults: &_| collections::decode_create(&body, defaults);
+    app::collections::create(app, name, decode).await?;
+    Ok(collections::encode_done(true))
 }
 
 /// `DELETE /collections/{c}`: false if there was none.
 pub(super) async fn delete(app: Shared, input: Input) -> Result<Vec<u8>> {
-    let engine = app.engine()?;
     input.timeout_s()?;
-    let name = input.part(0);
-    blocking(move || {
-        let is_name = validate::collection_name(&name).is_ok();
-        let deleted = is_name && engine.delete_collection(&name)?;
-        if deleted {
-            tracing::info!("Deleted collection {name:?}");
-        }
-        Ok(collections::encode_done(deleted))
-    })
-    .await
+    let deleted = app::collections::delete(app, input.part(0)).await?;
+    Ok(collections::encode_done(deleted))
 }
 
 /// `PUT /collections/{c}/index`.
 pub(super) async fn create_index(app: Shared, input: Input) -> Result<Vec<u8>> {
-    let (wishes, name) = (Wishes::of(&input)?, input.part(0));
-    let body = input.body(app.options.service.max_request_size_mb).await?;
-    let decode = move || {
-        let (field, schema) = payload::decode_field_index(&body)?;
+    change(app, input, |body| {
+        let (field, schema) = payload::decode_field_index(body)?;
         Ok(Update::CreateFieldIndex { field, schema })
-    };
-    update(&app, name, wishes, decode).await
+    })
+    .await
 }
 
 /// `DELETE /collections/{c}/index/{field}`.
 pub(super) async fn delete_index(app: Shared, input: Input) -> Result<Vec<u8>> {
-    let (wishes, name, field) = (Wishes::of(&input)?, input.part(0), input.part(1));
+    let (wishes, name, field) = (input.wishes()?, input.part(0), input.part(1));
     let decode = move || {
         Ok(Update::DeleteFieldIndex {
             field: payload::decode_field_name(&field)?,
         })
     };
-    update(&app, name, wishes, decode).await
+    let result = update(&app, name, wishes, decode).await?;
+    Ok(points::encode_update(result))
 }
 
 /// `GET /collections/{c}/optimizations`.

@@ -12,6 +12,7 @@ use flatwater_api::error::{ApiError, Place, Result};
 use http_body_util::BodyExt;
 
 use super::reply;
+use crate::app::updates::Wishes;
 
 /// Bytes in a megabyte of `service.max_request_size_mb`.
 const MB: usize = 1_048_576;
@@ -118,7 +119,7 @@ impl Input {
     }
 
     /// `ordering`: there is one writer a shard, so every order asked for is the one there is.
-    pub(crate) fn check_ordering(&self) -> Result<()> {
+    fn check_ordering(&self) -> Result<()> {
         match self.text("ordering") {
             None | Some("weak" | "medium" | "strong") => Ok(()),
             Some(other) => Err(wrong_parameter(
@@ -127,6 +128,15 @@ impl Input {
                 "`weak`, `medium` or `strong`",
             )),
         }
+    }
+
+    /// How an update is wanted: `wait`, `timeout` and `ordering`.
+    pub(crate) fn wishes(&self) -> Result<Wishes> {
+        self.check_ordering()?;
+        Ok(Wishes {
+            wait: self.flag("wait")?,
+            timeout_s: self.timeout_s()?,
+        })
     }
 
     /// `consistency`: there is one copy of a shard, which agrees with itself.
@@ -150,23 +160,33 @@ impl Input {
             if !self.expects_continue {
                 drain(body, limit).await;
             }
-            return Err(ApiError::BodyTooLarge { limit_mb });
+            return Err(too_large(limit_mb));
         }
         let mut whole = Vec::with_capacity(self.content_length.unwrap_or_default());
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|_| {
-                ApiError::Format("the body ended before its announced length".to_owned())
+                ApiError::Format(
+                    "the body ended before its announced length, or is not compressed as announced"
+                        .to_owned(),
+                )
             })?;
             let Ok(data) = frame.into_data() else {
                 continue;
             };
             if whole.len() + data.len() > limit {
                 drain(body, limit).await;
-                return Err(ApiError::BodyTooLarge { limit_mb });
+                return Err(too_large(limit_mb));
             }
             whole.extend_from_slice(&data);
         }
         Ok(Bytes::from(whole))
+    }
+}
+
+fn too_large(limit_mb: usize) -> ApiError {
+    ApiError::BodyTooLarge {
+        limit_mb,
+        option: "service.max_request_size_mb",
     }
 }
 

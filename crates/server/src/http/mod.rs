@@ -1,11 +1,13 @@
 //! The REST interface: paths of Qdrant's to thin handlers.
 //!
 //! Around every request, from the outside in: the path is normalised, the access log written, CORS
-//! answered, a panic turned into a 500. A handler gives the JSON of the result or a refusal; the
+//! answered, a large answer compressed, the API key checked, the body decompressed, a panic turned into
+//! a 500. A handler gives the JSON of the result or a refusal; the
 //! envelope is put around it in one place ([`reply`]).
 
 use std::future::Future;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{Request, State};
@@ -15,26 +17,26 @@ use axum::routing::{MethodRouter, delete, get, post, put};
 use tower::ServiceExt;
 use tower::util::MapRequest;
 use tower_http::catch_panic::CatchPanicLayer;
-use tower_http::cors::CorsLayer;
+use tower_http::cors::{self, CorsLayer};
 
 use flatwater_api::error::Result;
 
+mod access;
 mod access_log;
-mod app;
 mod collections;
+mod dashboard;
+mod encoding;
 mod input;
 mod not_served;
 mod path;
 mod points;
-mod reads;
 mod reply;
 mod service;
-mod updates;
 
 #[cfg(test)]
 mod tests;
 
-pub(crate) use app::{App, Shared};
+use crate::app::Shared;
 use input::Input;
 
 /// Makes a handler of a function that gives the JSON text of the result.
@@ -59,14 +61,28 @@ pub(crate) fn service(app: Shared) -> MapRequest<Router, fn(Request) -> Request>
     let mut router = routes()
         .fallback(not_served::answer)
         .method_not_allowed_fallback(not_served::answer)
-        .with_state(app)
-        .layer(CatchPanicLayer::custom(reply::panicked));
+        .with_state(Arc::clone(&app))
+        .layer(CatchPanicLayer::custom(reply::panicked))
+        .layer(encoding::of_requests())
+        .layer(middleware::from_fn(encoding::refuse_unknown))
+        .layer(middleware::from_fn_with_state(app, access::check))
+        .layer(encoding::of_answers());
     if cors {
-        router = router.layer(CorsLayer::permissive());
+        router = router.layer(any_origin());
     }
     router
         .layer(middleware::from_fn(access_log::log))
         .map_request(path::normalise)
+}
+
+/// Pages of any origin may call. The headers that a browser asks for are named in the answer: `*`
+/// would leave out `authorization`.
+fn any_origin() -> CorsLayer {
+    CorsLayer::new()
+        .allow_origin(cors::Any)
+        .allow_methods(cors::Any)
+        .allow_headers(cors::AllowHeaders::mirror_request())
+        .expose_headers(cors::Any)
 }
 
 fn routes() -> Router<Shared> {
@@ -80,6 +96,8 @@ fn routes() -> Router<Shared> {
         .route("/healthz", get(service::alive))
         .route("/livez", get(service::alive))
         .route("/readyz", get(service::ready))
+        .route("/dashboard", get(dashboard::page))
+        .route("/dashboard/{*rest}", get(dashboard::page))
         .route("/collections", get(endpoint!(collections::list)))
         .route("/collections/{c}", collection)
         .route(

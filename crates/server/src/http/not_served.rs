@@ -10,7 +10,7 @@ use super::reply;
 
 /// Endpoints of Qdrant's that are not served yet: methods, and the path with `*` for a name. A `**`
 /// at the end stands for anything below.
-const ENDPOINTS: [(&str, &str); 39] = [
+const ENDPOINTS: [(&str, &str); 37] = [
     ("GET", "/metrics"),
     ("GET", "/telemetry"),
     ("GET DELETE", "/issues"),
@@ -19,8 +19,6 @@ const ENDPOINTS: [(&str, &str); 39] = [
     ("GET", "/stacktrace"),
     ("GET", "/profiler/**"),
     ("GET POST", "/audit/**"),
-    ("GET", "/dashboard"),
-    ("GET", "/dashboard/**"),
     ("GET", "/aliases"),
     ("POST", "/collections/aliases"),
     ("GET POST PUT DELETE", "/snapshots"),

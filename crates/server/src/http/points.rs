@@ -1,16 +1,15 @@
 //! Points: written, deleted, fetched, walked over, counted, searched.
 
-use flatwater_api::convert::query::Query;
 use flatwater_api::convert::{ids, points, query as queries, records, upsert as upserts};
 use flatwater_api::error::Result;
 use flatwater_engine::collection::update::Update;
 use flatwater_engine::error::EngineError;
 use flatwater_engine::query::request::{PayloadSelector, VectorSelector};
 
-use super::app::{Shared, find};
 use super::input::Input;
-use super::reads::Read;
-use super::updates::{Wishes, update};
+use crate::app::reads::Read;
+use crate::app::updates::update;
+use crate::app::{self, Shared, find};
 
 /// Checks the query parameters of a read.
 fn read(operation: &'static str, input: &Input) -> Result<Read> {
@@ -21,31 +20,34 @@ fn read(operation: &'static str, input: &Input) -> Result<Read> {
     })
 }
 
+/// Applies the update that `decode` reads from the body.
+pub(super) async fn change(
+    app: Shared,
+    input: Input,
+    decode: fn(&[u8]) -> Result<Update>,
+) -> Result<Vec<u8>> {
+    let (wishes, name) = (input.wishes()?, input.part(0));
+    let body = input.body(app.options.service.max_request_size_mb).await?;
+    let result = update(&app, name, wishes, move || decode(&body)).await?;
+    Ok(points::encode_update(result))
+}
+
 /// `PUT /collections/{c}/points`.
 pub(super) async fn upsert(app: Shared, input: Input) -> Result<Vec<u8>> {
-    let (wishes, name) = (Wishes::of(&input)?, input.part(0));
-    let body = input.body(app.options.service.max_request_size_mb).await?;
-    update(&app, name, wishes, move || {
-        Ok(Update::Upsert(upserts::decode_upsert(&body)?))
+    change(app, input, |body| {
+        Ok(Update::Upsert(upserts::decode_upsert(body)?))
     })
     .await
 }
 
 /// `POST /collections/{c}/points/delete`.
 pub(super) async fn delete(app: Shared, input: Input) -> Result<Vec<u8>> {
-    let (wishes, name) = (Wishes::of(&input)?, input.part(0));
-    let body = input.body(app.options.service.max_request_size_mb).await?;
-    update(&app, name, wishes, move || points::decode_delete(&body)).await
+    change(app, input, points::decode_delete).await
 }
 
 /// `POST /collections/{c}/points/payload`.
 pub(super) async fn set_payload(app: Shared, input: Input) -> Result<Vec<u8>> {
-    let (wishes, name) = (Wishes::of(&input)?, input.part(0));
-    let body = input.body(app.options.service.max_request_size_mb).await?;
-    update(&app, name, wishes, move || {
-        points::decode_set_payload(&body)
-    })
-    .await
+    change(app, input, points::decode_set_payload).await
 }
 
 /// `POST /collections/{c}/points`.
@@ -55,9 +57,7 @@ pub(super) async fn retrieve(app: Shared, input: Input) -> Result<Vec<u8>> {
     let job = move |engine: &_| {
         let collection = find(engine, &name)?;
         let request = points::decode_retrieve(&body)?;
-        let found =
-            collection.retrieve(&request.ids, &request.with_payload, &request.with_vector)?;
-        records::encode_records(&found)
+        records::encode_records(&app::points::retrieve(&collection, &request)?)
     };
     read.run(&app, job).await
 }
@@ -106,11 +106,8 @@ pub(super) async fn query(app: Shared, input: Input) -> Result<Vec<u8>> {
     let body = input.body(app.options.service.max_request_size_mb).await?;
     let job = move |engine: &_| {
         let collection = find(engine, &name)?;
-        let found = match queries::decode_query(&body)? {
-            Query::Nearest(request) => collection.search(&request)?,
-            Query::ById { walk, skip } => queries::unscored(collection.scroll(&walk)?.points, skip),
-        };
-        records::encode_scored(&found)
+        let query = queries::decode_query(&body)?;
+        records::encode_scored(&app::points::query(&collection, query)?)
     };
     read.run(&app, job).await
 }

@@ -6,7 +6,8 @@ use axum::response::Response;
 use flatwater_api::{QDRANT_TITLE, QDRANT_VERSION};
 use serde_json::json;
 
-use super::{Shared, reply};
+use super::reply;
+use crate::app::Shared;
 
 /// Header that carries our own version; the body is what Qdrant's clients compare.
 const VERSION_HEADER: &str = "x-flatwater-version";

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use tower::ServiceExt;
 
 use super::*;
+use crate::app::App;
 use crate::options::Options;
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
@@ -203,7 +204,11 @@ fn a_body_over_the_limit_is_a_400_that_names_it_and_one_at_the_limit_is_read() {
     let limit = 1_048_576;
     for announced in [true, false] {
         assert_eq!(read(limit, announced), limit.to_string());
-        let too_large = ApiError::BodyTooLarge { limit_mb: 1 }.to_string();
+        let too_large = ApiError::BodyTooLarge {
+            limit_mb: 1,
+            option: "service.max_request_size_mb",
+        }
+        .to_string();
         assert!(too_large.contains("limit: 1 MB"), "{too_large}");
         assert_eq!(read(limit + 1, announced), too_large);
     }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::Options;
+use super::{ApiKey, Options};
 use crate::logging;
 
 /// One option.
@@ -12,8 +12,8 @@ pub struct OptionDef {
     pub key: &'static str,
     /// Type and range.
     pub kind: Kind,
-    /// As it would stand in a file.
-    pub default: &'static str,
+    /// As it would stand in a file; `None` = not set.
+    pub default: Option<&'static str>,
     /// Unit of the value; empty if it has none.
     pub unit: &'static str,
     /// What it does.
@@ -54,6 +54,10 @@ pub enum Kind {
     },
     /// A number from 0 to 1.
     Ratio,
+    /// A port, or `null` for none.
+    PortOrOff,
+    /// A secret: not empty, and something that a header of a request can carry.
+    Secret,
     /// A log level, or a list like `info,flatwater_engine=debug`.
     LogLevel,
 }
@@ -84,6 +88,13 @@ impl Kind {
             Self::Text => (!text.is_empty()).then(|| Setting::Text(text.to_owned())),
             Self::LogLevel => logging::parse_level(text).map(|_| Setting::Text(text.to_owned())),
             Self::CountOrAuto { .. } | Self::BoolOrUnset if is_auto => Some(Setting::Auto),
+            Self::PortOrOff if text == "null" => Some(Setting::Auto),
+            Self::PortOrOff => text.parse::<u16>().ok().map(|n| Setting::Count(n.into())),
+            Self::Secret => {
+                let is_sendable =
+                    !text.is_empty() && text.trim() == text && !text.chars().any(char::is_control);
+                is_sendable.then(|| Setting::Text(text.to_owned()))
+            }
             Self::Bool | Self::BoolOrUnset => text.parse().ok().map(Setting::Bool),
             Self::Count { min, max } | Self::CountOrAuto { min, max } => text
                 .parse()
@@ -124,6 +135,11 @@ impl Kind {
             }
             Self::Signed { min, max } => format!("{min} to {max}"),
             Self::Ratio => "0 to 1".to_owned(),
+            Self::PortOrOff => "0 to 65535, or null for off".to_owned(),
+            Self::Secret => {
+                "text that is not empty, without control characters and without spaces at its ends"
+                    .to_owned()
+            }
             Self::LogLevel => "error, warn, info, debug, trace, or target=level pairs".to_owned(),
         }
     }
@@ -148,6 +164,13 @@ impl Setting {
         }
     }
 
+    fn key(self) -> Option<ApiKey> {
+        match self {
+            Self::Text(text) => Some(ApiKey::new(text)),
+            _ => None,
+        }
+    }
+
     fn is_true(&self) -> bool {
         *self == Self::Bool(true)
     }
@@ -161,11 +184,11 @@ impl Setting {
 }
 
 /// Every option, in the order of the page that describes them.
-pub static OPTIONS: [OptionDef; 28] = [
+pub static OPTIONS: [OptionDef; 33] = [
     OptionDef {
         key: "log_level",
         kind: Kind::LogLevel,
-        default: "info",
+        default: Some("info"),
         unit: "",
         effect: "What is logged.",
         set: |o, v| o.log_level = v.text(),
@@ -173,7 +196,7 @@ pub static OPTIONS: [OptionDef; 28] = [
     OptionDef {
         key: "telemetry_disabled",
         kind: Kind::Bool,
-        default: "true",
+        default: Some("true"),
         unit: "",
         effect: "Accepted for Qdrant's configurations; nothing is ever reported.",
         set: |_, _| {},
@@ -181,7 +204,7 @@ pub static OPTIONS: [OptionDef; 28] = [
     OptionDef {
         key: "service.host",
         kind: Kind::Text,
-        default: "0.0.0.0",
+        default: Some("0.0.0.0"),
         unit: "",
         effect: "Address to listen on. 127.0.0.1 serves this machine only.",
         set: |o, v| o.service.host = v.text(),
@@ -192,7 +215,7 @@ pub static OPTIONS: [OptionDef; 28] = [
             min: 0,
             max: 65_535,
         },
-        default: "6333",
+        default: Some("6333"),
         unit: "port",
         effect: "Port of the REST interface; 0 takes any free one (the log names it).",
         set: |o, v| o.service.http_port = u16::try_from(v.count()).unwrap_or(u16::MAX),
@@ -200,15 +223,64 @@ pub static OPTIONS: [OptionDef; 28] = [
     OptionDef {
         key: "service.max_request_size_mb",
         kind: Kind::Count { min: 1, max: 4_096 },
-        default: "32",
+        default: Some("32"),
         unit: "MB",
-        effect: "Largest body of a request; a larger one is answered with 400.",
+        effect: "Largest body of a REST request, decompressed; a larger one is answered with 400.",
         set: |o, v| o.service.max_request_size_mb = v.count(),
+    },
+    OptionDef {
+        key: "service.grpc_port",
+        kind: Kind::PortOrOff,
+        default: Some("6334"),
+        unit: "port",
+        effect: "Port of the gRPC interface; 0 takes any free one (the log names it).",
+        set: |o, v| {
+            o.service.grpc_port = match v {
+                Setting::Count(n) => u16::try_from(n).ok(),
+                _ => None,
+            };
+        },
+    },
+    OptionDef {
+        key: "service.max_grpc_message_size_mb",
+        kind: Kind::Count { min: 1, max: 4_095 },
+        default: Some("512"),
+        unit: "MB",
+        effect: "Largest message of a gRPC request; a larger one is answered with \
+                 INVALID_ARGUMENT. Qdrant has no limit there, and `service.max_request_size_mb` \
+                 does not count for gRPC in either of the two.",
+        set: |o, v| o.service.max_grpc_message_size_mb = v.count(),
+    },
+    OptionDef {
+        key: "service.api_key",
+        kind: Kind::Secret,
+        default: None,
+        unit: "",
+        effect: "Key that requests must carry, as header or metadata `api-key` or \
+                 `authorization: Bearer`. An empty one stops the start. The key travels as it is: \
+                 put TLS in front of a port that others reach.",
+        set: |o, v| o.service.api_key = v.key(),
+    },
+    OptionDef {
+        key: "service.alt_api_key",
+        kind: Kind::Secret,
+        default: None,
+        unit: "",
+        effect: "Another key that may do everything, for the time of a change of keys.",
+        set: |o, v| o.service.alt_api_key = v.key(),
+    },
+    OptionDef {
+        key: "service.read_only_api_key",
+        kind: Kind::Secret,
+        default: None,
+        unit: "",
+        effect: "Key that may read; a write with it is a 403 (PERMISSION_DENIED).",
+        set: |o, v| o.service.read_only_api_key = v.key(),
     },
     OptionDef {
         key: "service.enable_cors",
         kind: Kind::Bool,
-        default: "true",
+        default: Some("true"),
         unit: "",
         effect: "Whether pages of any origin may call from a browser.",
         set: |o, v| o.service.enable_cors = v.is_true(),
@@ -216,7 +288,7 @@ pub static OPTIONS: [OptionDef; 28] = [
     OptionDef {
         key: "storage.storage_path",
         kind: Kind::Text,
-        default: "./storage",
+        default: Some("./storage"),
         unit: "",
         effect: "Folder that holds all data; created when missing.",
         set: |o, v| o.storage_path = PathBuf::from(v.text()),
@@ -224,7 +296,7 @@ pub static OPTIONS: [OptionDef; 28] = [
     OptionDef {
         key: "storage.on_disk_payload",
         kind: Kind::Bool,
-        default: "true",
+        default: Some("true"),
         unit: "",
         effect: "Default of `on_disk_payload` of new collections; stored and shown.",
         set: |o, v| o.collection.on_disk_payload = v.is_true(),
@@ -232,7 +304,7 @@ pub static OPTIONS: [OptionDef; 28] = [
     OptionDef {
         key: "storage.performance.max_search_threads",
         kind: Kind::Count { min: 0, max: 4_096 },
-        default: "0",
+        default: Some("0"),
         unit: "threads",
         effect: "Threads that run searches and other reads; 0 means one per core.",
         set: |o, v| o.performance.max_search_threads = v.count(),
@@ -243,7 +315,7 @@ pub static OPTIONS: [OptionDef; 28] = [
             min: 1_024,
             max: 1_048_576,
         },
-        default: "4096",
+        default: Some("4096"),
         unit: "searches",
         effect: "Searches that may wait for a thread; past it they get 429 with Retry-After.",
         set: |o, v| o.performance.search_queue_max = v.count(),
@@ -251,7 +323,7 @@ pub static OPTIONS: [OptionDef; 28] = [
     OptionDef {
         key: "storage.performance.search_timeout_sec",
         kind: Kind::Count { min: 1, max: ANY },
-        default: "60",
+        default: Some("60"),
         unit: "s",
         effect: "Time limit of a read whose request has no `timeout`; past it, 408.",
         set: |o, v| o.performance.search_timeout_sec = v.count() as u64,
@@ -262,7 +334,7 @@ pub static OPTIONS: [OptionDef; 28] = [
             min: -4_096,
             max: 4_096,
         },
-        default: "0",
+        default: Some("0"),
         unit: "threads",
         effect: "Threads of background work, which runs at the lowest priority; 0 means one per \
                  core, a negative number so many fewer (at least one stays).",
@@ -275,7 +347,7 @@ pub static OPTIONS: [OptionDef; 28] = [
     OptionDef {
         key: "storage.wal.wal_capacity_mb",
         kind: Kind::Count { min: 1, max: ANY },
-        default: "32",
+        default: Some("32"),
         unit: "MB",
         effect: "Size of a log file of new collections.",
         set: |o, v| o.collection.wal.wal_capacity_mb = v.count(),
@@ -283,7 +355,7 @@ pub static OPTIONS: [OptionDef; 28] = [
     OptionDef {
         key: "storage.wal.wal_segments_ahead",
         kind: Kind::Count { min: 0, max: ANY },
-        default: "0",
+        default: Some("0"),
         unit: "files",
         effect: "Stored and shown, as in Qdrant; no log file is made ahead.",
         set: |o, v| o.collection.wal.wal_segments_ahead = v.count(),
@@ -291,7 +363,7 @@ pub static OPTIONS: [OptionDef; 28] = [
     OptionDef {
         key: "storage.wal.wal_retain_closed",
         kind: Kind::Count { min: 1, max: ANY },
-        default: "1",
+        default: Some("1"),
         unit: "files",
         effect: "Stored and shown, as in Qdrant.",
         set: |o, v| o.collection.wal.wal_retain_closed = v.count(),
@@ -299,7 +371,7 @@ pub static OPTIONS: [OptionDef; 28] = [
     OptionDef {
         key: "storage.optimizers.deleted_threshold",
         kind: Kind::Ratio,
-        default: "0.2",
+        default: Some("0.2"),
         unit: "share",
         effect: "Share of deleted points past which a segment is vacuumed.",
         set: |o, v| {
@@ -311,7 +383,7 @@ pub static OPTIONS: [OptionDef; 28] = [
     OptionDef {
         key: "storage.optimizers.vacuum_min_vector_number",
         kind: Kind::Count { min: 100, max: ANY },
-        default: "1000",
+        default: Some("1000"),
         unit: "points",
         effect: "Points a segment needs before it is vacuumed.",
         set: |o, v| o.collection.optimizers.vacuum_min_vector_number = v.count(),
@@ -319,7 +391,7 @@ pub static OPTIONS: [OptionDef; 28] = [
     OptionDef {
         key: "storage.optimizers.default_segment_number",
         kind: Kind::Count { min: 0, max: 4_096 },
-        default: "0",
+        default: Some("0"),
         unit: "segments",
         effect: "Segments that merging aims for; 0 lets the server choose.",
         set: |o, v| o.collection.optimizers.default_segment_number = v.count(),
@@ -327,7 +399,7 @@ pub static OPTIONS: [OptionDef; 28] = [
     OptionDef {
         key: "storage.optimizers.max_segment_size_kb",
         kind: Kind::CountOrAuto { min: 1, max: ANY },
-        default: "null",
+        default: Some("null"),
         unit: "KB of 1,024 bytes",
         effect: "Vectors a segment holds before the next one is started.",
         set: |o, v| o.collection.optimizers.max_segment_size = v.count_or_auto(),
@@ -335,7 +407,7 @@ pub static OPTIONS: [OptionDef; 28] = [
     OptionDef {
         key: "storage.optimizers.memmap_threshold_kb",
         kind: Kind::CountOrAuto { min: 0, max: ANY },
-        default: "null",
+        default: Some("null"),
         unit: "KB of 1,024 bytes",
         effect: "Stored and shown; vectors are always in mapped files.",
         set: |o, v| o.collection.optimizers.memmap_threshold = v.count_or_auto(),
@@ -343,7 +415,7 @@ pub static OPTIONS: [OptionDef; 28] = [
     OptionDef {
         key: "storage.optimizers.indexing_threshold_kb",
         kind: Kind::Count { min: 0, max: ANY },
-        default: "10000",
+        default: Some("10000"),
         unit: "KB of 1,024 bytes",
         effect: "Vectors outside the graph from which indexing starts; 0 means never.",
         set: |o, v| o.collection.optimizers.indexing_threshold = v.count(),
@@ -351,7 +423,7 @@ pub static OPTIONS: [OptionDef; 28] = [
     OptionDef {
         key: "storage.optimizers.flush_interval_sec",
         kind: Kind::Count { min: 0, max: ANY },
-        default: "5",
+        default: Some("5"),
         unit: "s",
         effect: "Longest time until the log is synced when no request waits for it.",
         set: |o, v| o.collection.optimizers.flush_interval_sec = v.count() as u64,
@@ -359,7 +431,7 @@ pub static OPTIONS: [OptionDef; 28] = [
     OptionDef {
         key: "storage.optimizers.max_optimization_threads",
         kind: Kind::CountOrAuto { min: 0, max: 4_096 },
-        default: "null",
+        default: Some("null"),
         unit: "jobs",
         effect: "Background jobs a collection may run at once; 0 stops them.",
         set: |o, v| o.collection.optimizers.max_optimization_threads = v.count_or_auto(),
@@ -367,7 +439,7 @@ pub static OPTIONS: [OptionDef; 28] = [
     OptionDef {
         key: "storage.hnsw_index.m",
         kind: Kind::Count { min: 0, max: 4_096 },
-        default: "16",
+        default: Some("16"),
         unit: "links",
         effect: "Links of a node above level 0, which has twice as many. More: better recall, more \
                  memory, slower build.",
@@ -376,7 +448,7 @@ pub static OPTIONS: [OptionDef; 28] = [
     OptionDef {
         key: "storage.hnsw_index.ef_construct",
         kind: Kind::Count { min: 4, max: ANY },
-        default: "100",
+        default: Some("100"),
         unit: "candidates",
         effect: "Beam width while building, and of searches that set none. More: better recall, \
                  slower build.",
@@ -385,7 +457,7 @@ pub static OPTIONS: [OptionDef; 28] = [
     OptionDef {
         key: "storage.hnsw_index.full_scan_threshold_kb",
         kind: Kind::Count { min: 10, max: ANY },
-        default: "10000",
+        default: Some("10000"),
         unit: "KB of 1,024 bytes",
         effect: "Below this size of vectors a full scan replaces the graph.",
         set: |o, v| o.collection.hnsw.full_scan_threshold = v.count(),
@@ -393,7 +465,7 @@ pub static OPTIONS: [OptionDef; 28] = [
     OptionDef {
         key: "storage.hnsw_index.max_indexing_threads",
         kind: Kind::Count { min: 0, max: 4_096 },
-        default: "0",
+        default: Some("0"),
         unit: "threads",
         effect: "Threads that build one graph; 0 lets the server choose.",
         set: |o, v| o.collection.hnsw.max_indexing_threads = v.count(),
@@ -401,7 +473,7 @@ pub static OPTIONS: [OptionDef; 28] = [
     OptionDef {
         key: "storage.hnsw_index.on_disk",
         kind: Kind::BoolOrUnset,
-        default: "null",
+        default: Some("null"),
         unit: "",
         effect: "Stored and shown; it does not change results.",
         set: |o, v| {
@@ -420,12 +492,8 @@ mod tests {
     #[test]
     fn every_default_is_of_its_own_kind() {
         for def in &OPTIONS {
-            assert!(
-                def.kind.parse(def.default).is_some(),
-                "{}: {}",
-                def.key,
-                def.default
-            );
+            let parsed = def.default.map(|default| def.kind.parse(default));
+            assert!(parsed != Some(None), "{}: {:?}", def.key, def.default);
             assert!(
                 def.effect.ends_with('.') && !def.range_is_empty(),
                 "{}",
@@ -471,5 +539,11 @@ mod tests {
         assert_eq!(Kind::LogLevel.parse("loud"), None);
         assert!(Kind::LogLevel.parse("INFO").is_some());
         assert_eq!(Kind::Text.parse(""), None);
+        assert_eq!(Kind::PortOrOff.parse("65536"), None);
+        assert_eq!(Kind::PortOrOff.parse("null"), Some(Setting::Auto));
+        for bad in ["", " ", "a ", "a\nb"] {
+            assert_eq!(Kind::Secret.parse(bad), None, "{bad:?}");
+        }
+        assert!(Kind::Secret.parse("a b").is_some());
     }
 }

@@ -13,14 +13,22 @@ pub fn page() -> String {
         // Writing to a String does not fail.
         let _ = writeln!(page, "\n### `{}`\n", def.key);
         let _ = writeln!(page, "{}\n", def.effect);
-        let _ = writeln!(page, "- default: `{}`", def.default);
+        match def.default {
+            Some(default) => {
+                let _ = writeln!(page, "- default: `{default}`");
+            }
+            None => page.push_str("- default: not set\n"),
+        }
         let unit = if def.unit.is_empty() {
             String::new()
         } else {
             format!(" ({})", def.unit)
         };
         let _ = writeln!(page, "- range: {}{unit}", def.kind.range());
-        let _ = writeln!(page, "- environment: `FLATWATER__{variable}`");
+        let _ = writeln!(
+            page,
+            "- environment: `FLATWATER__{variable}` (or `QDRANT__{variable}`)"
+        );
     }
     page
 }
@@ -34,15 +42,20 @@ Made from `crates/server/src/options/defs.rs`; change it there and run
 An option is taken from, later wins:
 
 1. the built-in default,
-2. the file named by `--config-path`, or `./config/config.{yaml,yml,toml,json}` if there is one,
-3. the environment: `FLATWATER__SECTION__KEY`.
+2. `./config/config.{yaml,yml,toml,json}`, the first that is there,
+3. `./config/MODE.*`, with the value of the variable `RUN_MODE` for MODE, or `development`,
+4. `./config/local.*`,
+5. the file named by `--config-path`,
+6. the environment by Qdrant's names: `QDRANT__SECTION__KEY`,
+7. the environment by our names: `FLATWATER__SECTION__KEY`.
 
-The names are Qdrant's, so that its files can be used. A key that Qdrant knows and that is not served
-yet is accepted with a warning; so is a key that neither knows. A value outside its range stops the
-start with a message that names key, value and range. A security setting that is not served
-(`service.api_key`, `service.alt_api_key`, `service.read_only_api_key`, `service.jwt_rbac`,
-`service.enable_tls`, `service.verify_https_client_certificate`, `tls.*`) stops the start too, also
-when it is set by Qdrant's own variable `QDRANT__...`. The gRPC port (6334) is not opened yet.
+The names are Qdrant's, so that its files and its variables can be used as they are. A key that Qdrant
+knows and that is not served yet is accepted with a warning; so is a key that neither knows. A value
+outside its range stops the start with a message that names key, value and range.
+
+A security setting that is not served (`service.jwt_rbac`, `service.enable_tls`,
+`service.verify_https_client_certificate`, `cluster.p2p.enable_tls`) stops the start too. The paths
+under `tls.` alone turn nothing on, in Qdrant neither.
 
 The settings under `storage.optimizers`, `storage.hnsw_index` and `storage.wal` are what a new
 collection gets where its creator says nothing; they are stored with the collection.

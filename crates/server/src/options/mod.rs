@@ -2,6 +2,7 @@
 //!
 //! [`defs`] is the one table; reading (`load`) and the page docs/config.md ([`docs`]) follow from it.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use flatwater_engine::config::EngineConfig;
@@ -20,7 +21,7 @@ pub use load::{Loaded, OptionsError, from_layers, load};
 pub struct Options {
     /// Level or list of levels of the log.
     pub log_level: String,
-    /// The REST interface.
+    /// The interfaces of REST and gRPC.
     pub service: Service,
     /// Where data is kept.
     pub storage_path: PathBuf,
@@ -30,17 +31,58 @@ pub struct Options {
     pub collection: CollectionConfig,
 }
 
-/// The REST interface.
+/// The interfaces of REST and gRPC.
 #[derive(Clone, Debug)]
 pub struct Service {
     /// Address to listen on.
     pub host: String,
-    /// Port; 0 takes any free one.
+    /// Port of REST; 0 takes any free one.
     pub http_port: u16,
-    /// Largest body, MB of 1,048,576 bytes.
+    /// Port of gRPC; 0 takes any free one, `None` = off.
+    pub grpc_port: Option<u16>,
+    /// Largest body of REST, MB of 1,048,576 bytes.
     pub max_request_size_mb: usize,
+    /// Largest message of gRPC, in the same MB.
+    pub max_grpc_message_size_mb: usize,
     /// Whether browsers of any origin may call.
     pub enable_cors: bool,
+    /// Key that may do everything.
+    pub api_key: Option<ApiKey>,
+    /// Another one, for the time of a change of keys.
+    pub alt_api_key: Option<ApiKey>,
+    /// Key that may read.
+    pub read_only_api_key: Option<ApiKey>,
+}
+
+impl Service {
+    /// Whether requests need a key.
+    #[must_use]
+    pub fn is_guarded(&self) -> bool {
+        let keys = [&self.api_key, &self.alt_api_key, &self.read_only_api_key];
+        keys.iter().any(|key| key.is_some())
+    }
+}
+
+/// A secret: it is not shown by `Debug`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ApiKey(String);
+
+impl ApiKey {
+    /// Takes the text of a key.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The text, to compare with.
+    pub(crate) fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for ApiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ApiKey(..)")
+    }
 }
 
 /// Threads and limits of time.
@@ -65,8 +107,13 @@ impl Options {
             service: Service {
                 host: String::new(),
                 http_port: 0,
+                grpc_port: None,
                 max_request_size_mb: 0,
+                max_grpc_message_size_mb: 0,
                 enable_cors: false,
+                api_key: None,
+                alt_api_key: None,
+                read_only_api_key: None,
             },
             storage_path: PathBuf::new(),
             performance: Performance {
@@ -78,7 +125,10 @@ impl Options {
             collection: CollectionConfig::default(),
         };
         for def in &defs::OPTIONS {
-            let setting = def.kind.parse(def.default);
+            let Some(default) = def.default else {
+                continue;
+            };
+            let setting = def.kind.parse(default);
             (def.set)(
                 &mut options,
                 setting.expect("a test parses every default of the table"),

@@ -3,6 +3,8 @@
 /// What becomes of the start when such a key is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Consequence {
+    /// Nothing: the key has no effect in Qdrant either, unless another key turns it on.
+    None,
     /// A warning: data stays as safe as without it.
     Warn,
     /// No start: who set it would believe that the server is protected, and it is not.
@@ -10,15 +12,13 @@ pub(super) enum Consequence {
 }
 
 /// Keys and whole sections (those that end with a dot).
-const KEYS: [(&str, Consequence); 40] = [
-    ("service.api_key", Consequence::Stop),
-    ("service.alt_api_key", Consequence::Stop),
-    ("service.read_only_api_key", Consequence::Stop),
+const KEYS: [(&str, Consequence); 38] = [
     ("service.jwt_rbac", Consequence::Stop),
     ("service.enable_tls", Consequence::Stop),
     ("service.verify_https_client_certificate", Consequence::Stop),
-    ("tls.", Consequence::Stop),
-    ("service.grpc_port", Consequence::Warn),
+    ("cluster.p2p.enable_tls", Consequence::Stop),
+    // Paths of certificates, which every file of Qdrant's carries; `enable_tls` makes use of them.
+    ("tls.", Consequence::None),
     ("service.metrics_port", Consequence::Warn),
     ("service.metrics_prefix", Consequence::Warn),
     ("service.max_workers", Consequence::Warn),
@@ -51,10 +51,26 @@ const KEYS: [(&str, Consequence); 40] = [
     ("gpu.", Consequence::Warn),
     ("inference.", Consequence::Warn),
     ("feature_flags.", Consequence::Warn),
+    ("per_collection_metrics_enabled", Consequence::Warn),
 ];
 
-/// What setting `key` does; `None` if Qdrant does not know the key either.
-pub(super) fn consequence(key: &str) -> Option<Consequence> {
+/// Values that ask for nothing that is not so here: those of the file that Qdrant ships. A warning
+/// about them would bury the warnings that matter.
+const AS_IT_IS: [(&str, &str); 10] = [
+    ("service.max_workers", "0"),
+    ("storage.snapshots_path", "./snapshots"),
+    ("storage.snapshots_config.snapshots_storage", "local"),
+    ("storage.node_type", "Normal"),
+    ("storage.collection.replication_factor", "1"),
+    ("storage.collection.write_consistency_factor", "1"),
+    ("cluster.p2p.port", "6335"),
+    ("cluster.consensus.tick_period_ms", "100"),
+    ("cluster.consensus.compact_wal_entries", "128"),
+    ("per_collection_metrics_enabled", "true"),
+];
+
+/// What setting `key` to `value` does; `None` if Qdrant does not know the key either.
+pub(super) fn consequence(key: &str, value: &str) -> Option<Consequence> {
     let matches = |known: &str| {
         if known.ends_with('.') {
             key.starts_with(known)
@@ -62,6 +78,12 @@ pub(super) fn consequence(key: &str) -> Option<Consequence> {
             key == known
         }
     };
-    KEYS.into_iter()
-        .find_map(|(known, consequence)| matches(known).then_some(consequence))
+    let found = KEYS
+        .into_iter()
+        .find_map(|(known, consequence)| matches(known).then_some(consequence))?;
+    let is_off = matches!(value, "null" | "false");
+    if is_off || AS_IT_IS.contains(&(key, value)) {
+        return Some(Consequence::None);
+    }
+    Some(found)
 }

@@ -8,24 +8,24 @@ use flatwater_api::error::{ApiError, Result};
 use flatwater_engine::engine::Engine;
 use tokio::sync::oneshot;
 
-use super::app::App;
+use super::App;
 
 /// A read: what it is called in messages, and its time limit.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Read {
+pub(crate) struct Read {
     /// As Qdrant's messages name it.
-    pub(super) operation: &'static str,
+    pub(crate) operation: &'static str,
     /// Seconds; `None` = the configured ones.
-    pub(super) timeout_s: Option<u64>,
+    pub(crate) timeout_s: Option<u64>,
 }
 
 impl Read {
     /// Runs `job` on a search thread; a job that nobody waits for any more is not begun.
-    pub(super) async fn run(
+    pub(crate) async fn run<T: Send + 'static>(
         self,
         app: &App,
-        job: impl FnOnce(&Engine) -> Result<Vec<u8>> + Send + 'static,
-    ) -> Result<Vec<u8>> {
+        job: impl FnOnce(&Engine) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
         let engine = app.engine()?;
         let (sender, answer) = oneshot::channel();
         let of_job = Arc::clone(&engine);

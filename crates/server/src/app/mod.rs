@@ -1,4 +1,9 @@
-//! What all handlers share.
+//! What the handlers of REST and gRPC share: state, reads, updates.
+
+pub(crate) mod collections;
+pub(crate) mod points;
+pub(crate) mod reads;
+pub(crate) mod updates;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -21,6 +26,7 @@ pub(crate) struct App {
     pub(crate) options: Options,
     /// How many bodies of updates are decoded at once: decoding takes a core each.
     pub(crate) decoders: Arc<Semaphore>,
+    grpc_port: OnceLock<u16>,
     engine: OnceLock<Arc<Engine>>,
     stopping: AtomicBool,
 }
@@ -34,6 +40,7 @@ impl App {
         Arc::new(Self {
             options,
             decoders,
+            grpc_port: OnceLock::new(),
             engine,
             stopping,
         })
@@ -43,6 +50,17 @@ impl App {
     pub(crate) fn opened(&self, engine: Arc<Engine>) {
         // Set once, by the start; a second engine would be a bug and is dropped.
         let _ = self.engine.set(engine);
+    }
+
+    /// gRPC listens on this port.
+    pub(crate) fn grpc_listens(&self, port: u16) {
+        // Set once, by the start.
+        let _ = self.grpc_port.set(port);
+    }
+
+    /// Port of gRPC, unless it is off.
+    pub(crate) fn grpc_port(&self) -> Option<u16> {
+        self.grpc_port.get().copied()
     }
 
     /// No new work is taken.
