@@ -90,5 +90,22 @@ pub enum ApiError {
     Engine(#[from] EngineError),
 }
 
+impl ApiError {
+    /// The same refusal of a part of a body; `place` says which part.
+    #[must_use]
+    pub(crate) fn within(self, place: &str) -> Self {
+        match self {
+            Self::Format(text) => Self::Format(format!("{place}: {text}")),
+            Self::Wrong(text) => Self::Wrong(format!("{place}: {text}")),
+            Self::NotServed(field) => Self::NotServed(format!("{place}.{field}")),
+            Self::Validation { place: of, rules } => Self::Validation {
+                place: of,
+                rules: format!("{place}.{rules}"),
+            },
+            other => other,
+        }
+    }
+}
+
 /// Result of a conversion.
 pub type Result<T> = std::result::Result<T, ApiError>;

@@ -10,6 +10,7 @@ use flatwater_segment::dir::{DirLock, Directory, FsDirectory};
 use parking_lot::Mutex;
 use uuid::Uuid;
 
+use crate::aliases::{self, AliasAction, Aliases};
 pub use crate::collection::Collection;
 use crate::collection::files::CollectionFile;
 use crate::collection::spec::{flush_interval, segment_spec};
@@ -29,10 +30,13 @@ type Collections = BTreeMap<String, Arc<Collection>>;
 /// Every call but [`Engine::spawn_search`] and [`Engine::collection`] may block on files.
 #[derive(Debug)]
 pub struct Engine {
+    /// The storage folder; `dir` in it holds the collections.
+    root: Arc<dyn Directory>,
     dir: Arc<dyn Directory>,
     _lock: Box<dyn DirLock>,
     collections: Arc<ArcSwap<Collections>>,
-    /// Held while a collection is created or deleted.
+    aliases: ArcSwap<Aliases>,
+    /// Held while a collection is created or deleted, or aliases change.
     change: Mutex<()>,
     search: SearchPool,
     bell: Bell,
@@ -91,7 +95,10 @@ impl Engine {
                 path: config.storage_path.clone(),
                 source,
             })?;
+        let aliases = aliases::read(root.as_ref())?;
         Ok(Arc::new(Self {
+            root,
+            aliases: ArcSwap::from_pointee(aliases),
             dir,
             _lock: lock,
             collections,
@@ -118,7 +125,9 @@ impl Engine {
         if self.stop.load(Ordering::Acquire) {
             return Err(EngineError::Stopping);
         }
-        if self.collections.load().contains_key(name) {
+        let is_taken =
+            self.collections.load().contains_key(name) || self.aliases.load().contains_key(name);
+        if is_taken {
             return Err(EngineError::CollectionExists(name.to_owned()));
         }
         let folder = folder_of(name);
@@ -151,16 +160,58 @@ impl Engine {
         });
         collection.shard().abandon();
         self.dir.remove_subdir(collection.folder())?;
+        if let Err(error) = self.forget_aliases_of(name) {
+            // They lead to nothing, and nothing is found by them.
+            tracing::warn!(%error, name, "aliases of a deleted collection are left");
+        }
         Ok(true)
     }
 
-    /// A collection by name. Lock-free.
+    /// Changes aliases: all of `actions` or none, durably.
+    ///
+    /// # Errors
+    /// `CollectionNotFound` for a target or an alias that is not there, `CollectionExists` for an alias
+    /// that is the name of a collection; `Io`, `DiskFull`.
+    pub fn change_aliases(&self, actions: &[AliasAction]) -> Result<()> {
+        let _change = self.change.lock();
+        let collections = self.collections.load();
+        let is_collection = |name: &str| collections.contains_key(name);
+        let changed = aliases::apply(&self.aliases.load(), actions, is_collection)?;
+        aliases::write(self.root.as_ref(), &changed)?;
+        self.aliases.store(Arc::new(changed));
+        Ok(())
+    }
+
+    /// Aliases with their collections, in the order of aliases.
+    #[must_use]
+    pub fn aliases(&self) -> Arc<Aliases> {
+        self.aliases.load_full()
+    }
+
+    /// Forgets the aliases of a collection that is gone.
+    fn forget_aliases_of(&self, collection: &str) -> Result<()> {
+        let mut kept = Aliases::clone(&self.aliases.load());
+        kept.retain(|_, target| target != collection);
+        if kept != **self.aliases.load() {
+            aliases::write(self.root.as_ref(), &kept)?;
+            self.aliases.store(Arc::new(kept));
+        }
+        Ok(())
+    }
+
+    /// A collection by name or alias. Lock-free.
     ///
     /// # Errors
     /// `CollectionNotFound`.
     pub fn collection(&self, name: &str) -> Result<Arc<Collection>> {
-        let found = self.collections.load().get(name).cloned();
-        found.ok_or_else(|| EngineError::CollectionNotFound(name.to_owned()))
+        let collections = self.collections.load();
+        let found = collections.get(name).or_else(|| {
+            let aliases = self.aliases.load();
+            collections.get(aliases.get(name)?)
+        });
+        found
+            .cloned()
+            .ok_or_else(|| EngineError::CollectionNotFound(name.to_owned()))
     }
 
     /// Runs `job` on a search thread. Does not block.

@@ -3,6 +3,7 @@
 //! It knows nothing of HTTP, gRPC or the wire's names for things.
 #![deny(missing_docs)]
 
+pub mod aliases;
 pub mod clock;
 pub mod collection;
 pub mod config;

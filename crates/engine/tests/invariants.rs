@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crossbeam_channel::bounded;
 use flatwater_engine::pool::bell::Bell;
+use flatwater_engine::shard::op::PayloadEdit;
 use flatwater_engine::shard::op::encode_rows;
 use flatwater_engine::shard::view::ShardView;
 use flatwater_engine::shard::{Shard, ShardOptions, Target};
@@ -77,7 +78,11 @@ fn set_salt(shard: &Shard, ids: Vec<u64>, salt: u64) {
     let mut patch = Payload::new();
     patch.insert("salt".into(), json!(salt));
     let target = Target::Ids(ids.into_iter().map(PointId::Num).collect());
-    acknowledged(|on_ack| shard.set_payload(target, patch, None, false, on_ack));
+    let edit = PayloadEdit::Set {
+        payload_json: serde_json::to_vec(&patch).unwrap(),
+        key: None,
+    };
+    acknowledged(|on_ack| shard.edit_payload(target, edit, false, on_ack));
 }
 
 /// Everything that a view shows.

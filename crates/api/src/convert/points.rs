@@ -95,7 +95,7 @@ pub(crate) fn set_payload_of(map: &Map<String, Value>) -> Result<Update> {
 }
 
 /// `points` or `filter`, exactly one: to guess which of two was meant could delete too much.
-fn selection(fields: &Fields<'_>) -> Result<Selection> {
+pub(crate) fn selection(fields: &Fields<'_>) -> Result<Selection> {
     let points = fields.array("points")?;
     match (points, decode_filter_field(fields, "filter")?) {
         (Some(ids), None) => Ok(Selection::Ids(decode_ids(ids, "points")?)),
@@ -169,12 +169,17 @@ pub fn encode_count(count: u64) -> Vec<u8> {
 /// update is accepted then, and its place in the order not known yet.
 #[must_use]
 pub fn encode_update(result: Option<UpdateResult>) -> Vec<u8> {
+    text(&update_value(result))
+}
+
+/// As [`encode_update`], not written out yet.
+pub(crate) fn update_value(result: Option<UpdateResult>) -> Value {
     let status = match result.map(|result| result.status) {
         None => "wait_timeout",
         Some(UpdateStatus::Acknowledged) => "acknowledged",
         Some(UpdateStatus::Completed) => "completed",
     };
-    text(&json!({ "operation_id": result.map(|result| result.seq), "status": status }))
+    json!({ "operation_id": result.map(|result| result.seq), "status": status })
 }
 
 #[cfg(test)]

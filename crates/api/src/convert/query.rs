@@ -170,7 +170,7 @@ fn decode_target(query: &Value, path: &str) -> Result<QueryTarget> {
     }
 }
 
-fn decode_vector(elements: &[Value], path: &str) -> Result<Vec<f32>> {
+pub(crate) fn decode_vector(elements: &[Value], path: &str) -> Result<Vec<f32>> {
     let number = |(at, element): (usize, &Value)| match element {
         Value::Array(_) => Err(ApiError::NotServed(format!(
             "{path} as a list of vectors (multivectors)"

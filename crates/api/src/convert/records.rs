@@ -97,6 +97,14 @@ pub fn encode_page(page: &ScrollPage) -> Result<Vec<u8>> {
     })
 }
 
+/// JSON of the answer of `search`.
+///
+/// # Errors
+/// As [`encode_record`].
+pub fn encode_scored_list(points: &[ScoredPoint]) -> Result<Vec<u8>> {
+    json(&points.iter().map(WireScored).collect::<Vec<_>>())
+}
+
 /// JSON of the answer of `query`.
 ///
 /// # Errors

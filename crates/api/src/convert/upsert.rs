@@ -126,6 +126,11 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for NamedListVisitor<T> {
 /// Undecodable JSON, an invalid id, both or none of `points` and `batch`, columns of different
 /// lengths, a number that is no finite `f32`, payload nested too deep, a field not served yet: 400.
 pub fn decode_upsert(bytes: &[u8]) -> Result<Vec<PointInput>> {
+    decode_points(bytes, true)
+}
+
+/// Reads points, as a list or, if `with_batch`, in columns too.
+pub(crate) fn decode_points(bytes: &[u8], with_batch: bool) -> Result<Vec<PointInput>> {
     let depth = body::depth(bytes)?;
     let body: Body = body::read(bytes).map_err(|error| {
         diagnose::upsert(bytes).unwrap_or_else(|| ApiError::Format(error.to_string()))
@@ -133,7 +138,8 @@ pub fn decode_upsert(bytes: &[u8]) -> Result<Vec<PointInput>> {
     refuse_not_served(&body)?;
     let points = match (body.points, body.batch) {
         (Some(points), None) => points.into_iter().map(point_input).collect(),
-        (None, Some(batch)) => transpose(batch)?,
+        (None, Some(batch)) if with_batch => transpose(batch)?,
+        _ if !with_batch => return Err(ApiError::Format("missing field `points`".to_owned())),
         _ => {
             return Err(ApiError::Format(
                 "expected exactly one of `points` and `batch`".to_owned(),

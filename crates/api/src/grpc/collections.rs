@@ -1,5 +1,6 @@
 //! Collections: how they are created and what they tell about themselves.
 
+use flatwater_engine::aliases::AliasAction;
 use flatwater_engine::collection::info::{CollectionInfo, Status};
 use flatwater_engine::config::collection::CollectionConfig;
 use qdrant_client::qdrant;
@@ -7,10 +8,12 @@ use serde_json::Value;
 
 use super::index::encode_schema;
 use super::settings;
-use super::shape::{Shape, known};
+use super::shape::{Shape, known, required};
 use super::values::{decode_map, encode_map};
 use crate::convert::collections::create_of;
+use crate::convert::patch::patch_of;
 use crate::error::{ApiError, Result};
+use crate::validate;
 
 /// Reads the settings of a new collection; what it does not say is taken from `defaults`.
 ///
@@ -72,6 +75,103 @@ pub fn decode_create(
         .with_unread("quantization_config", request.quantization_config.is_some())
         .with_unread("sparse_vectors", has_sparse);
     create_of(&shape.into_map(), defaults)
+}
+
+/// The settings `current` with those of the request in their place.
+///
+/// # Errors
+/// As [`crate::convert::patch::decode_patch`].
+#[allow(
+    deprecated,
+    reason = "`on_disk_payload` is stored and shown as it was given"
+)]
+pub fn decode_update(
+    request: qdrant::UpdateCollection,
+    current: &CollectionConfig,
+) -> Result<CollectionConfig> {
+    let hnsw = request
+        .hnsw_config
+        .map(|diff| settings::hnsw(diff, "hnsw_config"))
+        .transpose()?;
+    let optimizers = request
+        .optimizers_config
+        .map(settings::optimizers)
+        .transpose()?;
+    let params = request.params.map(|params| {
+        Shape::default()
+            .with("replication_factor", params.replication_factor)
+            .with("write_consistency_factor", params.write_consistency_factor)
+            .with("on_disk_payload", params.on_disk_payload)
+            .with("read_fan_out_factor", params.read_fan_out_factor)
+    });
+    let vectors = request
+        .vectors_config
+        .map(settings::vectors_diff)
+        .transpose()?;
+    let metadata = match request.metadata.is_empty() {
+        true => None,
+        false => Some(Value::Object(decode_map(request.metadata, "metadata")?)),
+    };
+    let has_sparse = request
+        .sparse_vectors_config
+        .is_some_and(|sparse| !sparse.map.is_empty());
+    let shape = Shape::default()
+        .with("optimizers_config", optimizers)
+        .with("hnsw_config", hnsw)
+        .with("params", params)
+        .with("vectors", vectors)
+        .with("metadata", metadata)
+        .with_unread("quantization_config", request.quantization_config.is_some())
+        .with_unread("strict_mode_config", request.strict_mode_config.is_some())
+        .with_unread("sparse_vectors", has_sparse);
+    patch_of(&shape.into_map(), current)
+}
+
+/// Reads changes of aliases.
+///
+/// # Errors
+/// An action that is missing, a name that no collection can have.
+pub fn decode_alias_actions(request: qdrant::ChangeAliases) -> Result<Vec<AliasAction>> {
+    use qdrant::alias_operations::Action;
+    let actions = request.actions.into_iter().enumerate();
+    let actions = actions.map(|(at, operation)| {
+        Ok(
+            match required(&format!("actions[{at}]"), operation.action)? {
+                Action::CreateAlias(create) => {
+                    validate::collection_name(&create.alias_name)?;
+                    AliasAction::Create {
+                        collection: create.collection_name,
+                        alias: create.alias_name,
+                    }
+                }
+                Action::RenameAlias(rename) => {
+                    validate::collection_name(&rename.new_alias_name)?;
+                    AliasAction::Rename {
+                        old: rename.old_alias_name,
+                        new: rename.new_alias_name,
+                    }
+                }
+                Action::DeleteAlias(delete) => AliasAction::Delete {
+                    alias: delete.alias_name,
+                },
+            },
+        )
+    });
+    actions.collect()
+}
+
+/// Aliases: (alias, collection).
+#[must_use]
+pub fn encode_aliases(aliases: Vec<(String, String)>, time: f64) -> qdrant::ListAliasesResponse {
+    let aliases = aliases.into_iter();
+    let aliases = aliases.map(|(alias_name, collection_name)| qdrant::AliasDescription {
+        alias_name,
+        collection_name,
+    });
+    qdrant::ListAliasesResponse {
+        aliases: aliases.collect(),
+        time,
+    }
 }
 
 fn sharding_word(number: Option<i32>) -> Result<Option<&'static str>> {

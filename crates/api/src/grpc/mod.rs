@@ -8,7 +8,9 @@
 //!
 //! A field that the proto has and the REST body has not is refused by its name here.
 
+pub mod batch;
 pub mod collections;
+pub mod edits;
 pub mod ids;
 pub mod index;
 pub mod points;

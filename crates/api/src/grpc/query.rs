@@ -11,6 +11,7 @@ use super::shape::{Shape, number_if, required};
 use super::vectors::check_finite;
 use super::{filter, ids, select};
 use crate::convert::query::{Query, query_of};
+use crate::convert::search::search_of;
 use crate::error::{ApiError, Result};
 
 /// Reads a query.
@@ -33,6 +34,28 @@ pub fn decode_query(request: qdrant::QueryPoints) -> Result<Query> {
         .with("with_vector", select::vectors(request.with_vectors));
     let query = request.query;
     query_of(&shape.into_map(), || query.map(target).transpose())
+}
+
+/// Reads a search, the older form of a query.
+///
+/// # Errors
+/// As [`decode_query`]; `limit` 0.
+pub fn decode_search(request: qdrant::SearchPoints) -> Result<Query> {
+    refuse_shard_key(request.shard_key_selector.as_ref())?;
+    if request.sparse_indices.is_some() {
+        return Err(ApiError::NotServed("sparse_indices".to_owned()));
+    }
+    let threshold = request.score_threshold.map(f64::from);
+    let shape = Shape::default()
+        .with("filter", filter::shape_if(request.filter, "filter")?)
+        .with("params", request.params.map(params))
+        .with("score_threshold", number_if("score_threshold", threshold)?)
+        .with("limit", Some(request.limit))
+        .with("offset", request.offset)
+        .with("with_payload", select::payload(request.with_payload))
+        .with("with_vector", select::vectors(request.with_vectors));
+    check_finite(&request.vector, "vector")?;
+    search_of(&mut shape.into_map(), request.vector_name, request.vector)
 }
 
 fn params(params: qdrant::SearchParams) -> Value {

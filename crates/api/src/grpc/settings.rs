@@ -110,6 +110,31 @@ fn vector(params: qdrant::VectorParams, path: &str) -> Result<Value> {
         .into())
 }
 
+/// `vectors` of an update: the settings of vectors that are given, by name.
+#[allow(deprecated, reason = "`on_disk` is stored and shown as it was given")]
+pub(super) fn vectors_diff(diff: qdrant::VectorsConfigDiff) -> Result<Value> {
+    use qdrant::vectors_config_diff::Config;
+    let named = match diff.config {
+        None => Vec::new(),
+        Some(Config::Params(params)) => vec![(UNNAMED.to_owned(), params)],
+        Some(Config::ParamsMap(map)) => map.map.into_iter().collect(),
+    };
+    let shapes = named.into_iter().map(|(name, params)| {
+        let path = format!("vectors.{name}");
+        let hnsw_config = params
+            .hnsw_config
+            .map(|diff| hnsw(diff, &format!("{path}.hnsw_config")))
+            .transpose()?;
+        let shape = Shape::default()
+            .with("hnsw_config", hnsw_config)
+            .with_unread("quantization_config", params.quantization_config.is_some())
+            .with("on_disk", params.on_disk)
+            .with("memory", memory_word(&path, params.memory)?);
+        Ok((name, shape.into()))
+    });
+    Ok(Value::Object(shapes.collect::<Result<_>>()?))
+}
+
 fn datatype_word(datatype: qdrant::Datatype) -> Option<&'static str> {
     match datatype {
         qdrant::Datatype::Default => None,

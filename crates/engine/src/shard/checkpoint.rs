@@ -93,16 +93,30 @@ impl Checkpointer {
             durable::record(segment)?;
         }
         manifest.write(self.dir.as_ref())?;
-        let before = std::mem::replace(&mut self.recorded, manifest);
+        self.recorded = manifest;
         self.shared
             .unrecorded_bytes
             .fetch_sub(bytes, Ordering::Relaxed);
         self.wal.truncate_below(view.watermark)?;
+        self.remove_leftovers()
+    }
+
+    /// Removes the files of replaced segments that the manifest does not list any more.
+    fn remove_leftovers(&self) -> Result<()> {
         let listed = &self.recorded.segments;
-        for retired in before.segments.iter().filter(|id| !listed.contains(id)) {
-            self.shared
-                .segments_dir
-                .remove_subdir(&retired.to_string())?;
+        let leftovers = std::mem::take(&mut *self.shared.leftovers.lock());
+        for (at, id) in leftovers.iter().enumerate() {
+            let removed = if listed.contains(id) {
+                // Its successor is in a view that is younger than this checkpoint's.
+                self.shared.leftovers.lock().push(*id);
+                Ok(())
+            } else {
+                self.shared.segments_dir.remove_subdir(&id.to_string())
+            };
+            if let Err(error) = removed {
+                self.shared.leftovers.lock().extend(&leftovers[at..]);
+                return Err(error.into());
+            }
         }
         Ok(())
     }

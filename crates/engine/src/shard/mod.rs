@@ -35,6 +35,7 @@ use flatwater_segment::parts::Segment;
 use flatwater_segment::parts::spec::SegmentSpec;
 use flatwater_segment::payload::eval::CompiledFilter;
 use parking_lot::{Condvar, Mutex};
+use uuid::Uuid;
 
 use crate::error::{EngineError, Result};
 use crate::pool::bell::Bell;
@@ -109,6 +110,8 @@ pub(crate) struct ShardShared {
     /// Segments that were replaced; the checkpoint thread frees them when no view holds them, so that
     /// no search has to unmap.
     retired: Mutex<Vec<Arc<Segment>>>,
+    /// Segments that were replaced and whose files are still there.
+    leftovers: Mutex<Vec<Uuid>>,
     /// Bytes logged since the last checkpoint, and how many of them call for one.
     unrecorded_bytes: AtomicU64,
     unrecorded_bytes_max: u64,

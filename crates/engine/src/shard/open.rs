@@ -65,6 +65,7 @@ impl Shard {
             segments_dir: Arc::clone(&segments.dir),
             manifest_is_stale: AtomicBool::new(false),
             retired: Mutex::default(),
+            leftovers: Mutex::default(),
             checkpoint_bell: Bell::default(),
             unrecorded_bytes: AtomicU64::new(0),
             unrecorded_bytes_max: LOG_FILES_PER_CHECKPOINT * options.log_file_bytes,

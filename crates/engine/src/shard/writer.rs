@@ -170,6 +170,7 @@ impl Writer {
         match self.segments.swap(&since, sealed) {
             Ok(()) => {
                 let retired = Arc::clone(since.segment());
+                self.shared.leftovers.lock().push(retired.id());
                 self.shared.retired.lock().push(retired);
                 self.shared.manifest_is_stale.store(true, Ordering::Release);
                 Some(done)

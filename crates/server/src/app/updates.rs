@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flatwater_api::error::{ApiError, Result};
-use flatwater_engine::collection::update::{Update, UpdateResult};
+use flatwater_engine::collection::update::{Update, UpdateResult, UpdateStatus};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
@@ -67,4 +67,32 @@ pub(crate) async fn update(
         Ok(Err(_)) => Err(ApiError::Internal("the update was not acknowledged")),
         Err(_) => Ok(None),
     }
+}
+
+/// Applies updates one after another and returns their acknowledgements. The first that is refused ends
+/// it: those before it are applied, as in Qdrant.
+///
+/// With `wait` the last one waits for a sync that covers all before it.
+pub(crate) async fn update_in_order(
+    app: &App,
+    name: &str,
+    wishes: Wishes,
+    updates: Vec<Update>,
+) -> Result<Vec<Option<UpdateResult>>> {
+    // An unknown collection is refused with no update too.
+    find(&*app.engine()?, name)?;
+    let last = updates.len().saturating_sub(1);
+    let mut results = Vec::with_capacity(updates.len());
+    for (at, one) in updates.into_iter().enumerate() {
+        let wait = wishes.wait && at == last;
+        let wishes = Wishes { wait, ..wishes };
+        results.push(update(app, name.to_owned(), wishes, move || Ok(one)).await?);
+    }
+    let is_synced = results.last().is_some_and(Option::is_some);
+    if wishes.wait && is_synced {
+        for result in results.iter_mut().flatten() {
+            result.status = UpdateStatus::Completed;
+        }
+    }
+    Ok(results)
 }

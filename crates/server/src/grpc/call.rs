@@ -85,6 +85,11 @@ changes!(
     UpsertPoints,
     DeletePoints,
     SetPayloadPoints,
+    DeletePayloadPoints,
+    ClearPayloadPoints,
+    UpdatePointVectors,
+    DeletePointVectors,
+    UpdateBatchPoints,
     CreateFieldIndexCollection,
     DeleteFieldIndexCollection
 );
@@ -113,7 +118,10 @@ lookups!(
     GetPoints: "Retrieve",
     ScrollPoints: "Scroll",
     CountPoints: "Count",
-    QueryPoints: "Search"
+    QueryPoints: "Search",
+    SearchPoints: "Search",
+    QueryBatchPoints: "Search",
+    SearchBatchPoints: "Search"
 );
 
 /// The time limit in seconds, at least 1.

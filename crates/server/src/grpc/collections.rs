@@ -41,6 +41,24 @@ impl Service {
         Ok(true)
     }
 
+    async fn update_of(&self, mut message: qdrant::UpdateCollection) -> Result<bool> {
+        timeout_s(message.timeout)?;
+        let name = std::mem::take(&mut message.collection_name);
+        let decode = move |current: &_| collections::decode_update(message, current);
+        app::collections::patch(&self.app, name, decode).await?;
+        Ok(true)
+    }
+
+    async fn change_aliases(&self, message: qdrant::ChangeAliases) -> Result<bool> {
+        timeout_s(message.timeout)?;
+        let engine = self.app.engine()?;
+        blocking(move || {
+            engine.change_aliases(&collections::decode_alias_actions(message)?)?;
+            Ok(true)
+        })
+        .await
+    }
+
     async fn delete_of(&self, message: qdrant::DeleteCollection) -> Result<bool> {
         timeout_s(message.timeout)?;
         app::collections::delete(Shared::clone(&self.app), message.collection_name).await
@@ -108,12 +126,45 @@ impl Collections for Service {
         })
     }
 
+    async fn update(
+        &self,
+        request: Request<qdrant::UpdateCollection>,
+    ) -> Answer<qdrant::CollectionOperationResponse> {
+        let started = Instant::now();
+        answer(started, self.update_of(request.into_inner()).await, done)
+    }
+
+    async fn update_aliases(
+        &self,
+        request: Request<qdrant::ChangeAliases>,
+    ) -> Answer<qdrant::CollectionOperationResponse> {
+        let started = Instant::now();
+        answer(
+            started,
+            self.change_aliases(request.into_inner()).await,
+            done,
+        )
+    }
+
+    async fn list_collection_aliases(
+        &self,
+        request: Request<qdrant::ListCollectionAliasesRequest>,
+    ) -> Answer<qdrant::ListAliasesResponse> {
+        let (started, name) = (Instant::now(), request.into_inner().collection_name);
+        let listed = app::collections::aliases(&self.app, Some(&name));
+        answer(started, listed, collections::encode_aliases)
+    }
+
+    async fn list_aliases(
+        &self,
+        _request: Request<qdrant::ListAliasesRequest>,
+    ) -> Answer<qdrant::ListAliasesResponse> {
+        let started = Instant::now();
+        let listed = app::collections::aliases(&self.app, None);
+        answer(started, listed, collections::encode_aliases)
+    }
+
     not_served! {
-        update(UpdateCollection) -> CollectionOperationResponse, "Collections/Update";
-        update_aliases(ChangeAliases) -> CollectionOperationResponse, "Collections/UpdateAliases";
-        list_collection_aliases(ListCollectionAliasesRequest) -> ListAliasesResponse,
-            "Collections/ListCollectionAliases";
-        list_aliases(ListAliasesRequest) -> ListAliasesResponse, "Collections/ListAliases";
         collection_cluster_info(CollectionClusterInfoRequest) -> CollectionClusterInfoResponse,
             "Collections/CollectionClusterInfo";
         update_collection_cluster_setup(UpdateCollectionClusterSetupRequest)

@@ -3,16 +3,19 @@
 use std::time::Instant;
 
 use flatwater_api::convert::points::Retrieve;
+use flatwater_api::convert::query::Query;
 use flatwater_api::error::Result;
-use flatwater_api::grpc::{ids, index, points, query, records};
+use flatwater_api::grpc::{batch, edits, ids, index, points, query, records};
 use flatwater_engine::collection::update::Update;
+use flatwater_engine::query::request::ScoredPoint;
 use qdrant_client::qdrant;
 use qdrant_client::qdrant::points_server::Points;
 use tonic::Request;
 
 use super::call::{Answer, Change, Lookup, answer};
 use super::not_served::not_served;
-use crate::app::{self, Shared, updates};
+use crate::app::reads::Read;
+use crate::app::{self, Shared, blocking, updates};
 
 /// The service.
 #[derive(Clone, Debug)]
@@ -47,6 +50,22 @@ impl Service {
     }
 }
 
+impl Service {
+    async fn query_each(
+        &self,
+        read: Read,
+        name: &str,
+        queries: Vec<Query>,
+    ) -> Result<Vec<qdrant::BatchResult>> {
+        let encode = |found: Vec<ScoredPoint>| {
+            Ok(qdrant::BatchResult {
+                result: records::encode_scored(found),
+            })
+        };
+        app::points::query_each(&self.app, read, name, queries, encode).await
+    }
+}
+
 #[tonic::async_trait]
 impl Points for Service {
     async fn upsert(
@@ -68,6 +87,61 @@ impl Points for Service {
         request: Request<qdrant::SetPayloadPoints>,
     ) -> Answer<qdrant::PointsOperationResponse> {
         self.change(request, points::decode_set_payload).await
+    }
+
+    async fn overwrite_payload(
+        &self,
+        request: Request<qdrant::SetPayloadPoints>,
+    ) -> Answer<qdrant::PointsOperationResponse> {
+        self.change(request, edits::decode_overwrite_payload).await
+    }
+
+    async fn delete_payload(
+        &self,
+        request: Request<qdrant::DeletePayloadPoints>,
+    ) -> Answer<qdrant::PointsOperationResponse> {
+        self.change(request, edits::decode_delete_payload).await
+    }
+
+    async fn clear_payload(
+        &self,
+        request: Request<qdrant::ClearPayloadPoints>,
+    ) -> Answer<qdrant::PointsOperationResponse> {
+        self.change(request, edits::decode_clear_payload).await
+    }
+
+    async fn update_vectors(
+        &self,
+        request: Request<qdrant::UpdatePointVectors>,
+    ) -> Answer<qdrant::PointsOperationResponse> {
+        self.change(request, edits::decode_update_vectors).await
+    }
+
+    async fn delete_vectors(
+        &self,
+        request: Request<qdrant::DeletePointVectors>,
+    ) -> Answer<qdrant::PointsOperationResponse> {
+        self.change(request, edits::decode_delete_vectors).await
+    }
+
+    async fn update_batch(
+        &self,
+        request: Request<qdrant::UpdateBatchPoints>,
+    ) -> Answer<qdrant::UpdateBatchResponse> {
+        let (started, mut message) = (Instant::now(), request.into_inner());
+        let applied = async {
+            let (wishes, name) = (message.wishes()?, message.take_name());
+            let updates = blocking(move || batch::decode_updates(message)).await?;
+            updates::update_in_order(&self.app, &name, wishes, updates).await
+        };
+        answer(started, applied.await, |results, time| {
+            let result = results.into_iter().map(points::encode_update).collect();
+            qdrant::UpdateBatchResponse {
+                result,
+                time,
+                usage: None,
+            }
+        })
     }
 
     async fn create_field_index(
@@ -145,26 +219,74 @@ impl Points for Service {
         })
     }
 
+    async fn search(
+        &self,
+        request: Request<qdrant::SearchPoints>,
+    ) -> Answer<qdrant::SearchResponse> {
+        let (started, message) = (Instant::now(), request.into_inner());
+        let found = message.run(&self.app, |collection, message| {
+            let query = query::decode_search(message)?;
+            let found = app::points::query(collection, query)?;
+            Ok(records::encode_scored(found))
+        });
+        answer(started, found.await, |result, time| {
+            qdrant::SearchResponse {
+                result,
+                time,
+                usage: None,
+            }
+        })
+    }
+
+    async fn query_batch(
+        &self,
+        request: Request<qdrant::QueryBatchPoints>,
+    ) -> Answer<qdrant::QueryBatchResponse> {
+        let (started, mut message) = (Instant::now(), request.into_inner());
+        let found = async {
+            let (read, name) = (message.read()?, message.take_name());
+            let queries = batch::decode_queries(message)?;
+            self.query_each(read, &name, queries).await
+        };
+        answer(started, found.await, |result, time| {
+            qdrant::QueryBatchResponse {
+                result,
+                time,
+                usage: None,
+            }
+        })
+    }
+
+    async fn search_batch(
+        &self,
+        request: Request<qdrant::SearchBatchPoints>,
+    ) -> Answer<qdrant::SearchBatchResponse> {
+        let (started, mut message) = (Instant::now(), request.into_inner());
+        let found = async {
+            let (read, name) = (message.read()?, message.take_name());
+            let queries = batch::decode_searches(message)?;
+            self.query_each(read, &name, queries).await
+        };
+        answer(started, found.await, |result, time| {
+            qdrant::SearchBatchResponse {
+                result,
+                time,
+                usage: None,
+            }
+        })
+    }
+
     not_served! {
-        update_vectors(UpdatePointVectors) -> PointsOperationResponse, "Points/UpdateVectors";
-        delete_vectors(DeletePointVectors) -> PointsOperationResponse, "Points/DeleteVectors";
-        overwrite_payload(SetPayloadPoints) -> PointsOperationResponse, "Points/OverwritePayload";
-        delete_payload(DeletePayloadPoints) -> PointsOperationResponse, "Points/DeletePayload";
-        clear_payload(ClearPayloadPoints) -> PointsOperationResponse, "Points/ClearPayload";
         create_vector_name(CreateVectorNameRequest) -> PointsOperationResponse,
             "Points/CreateVectorName";
         delete_vector_name(DeleteVectorNameRequest) -> PointsOperationResponse,
             "Points/DeleteVectorName";
-        update_batch(UpdateBatchPoints) -> UpdateBatchResponse, "Points/UpdateBatch";
-        search(SearchPoints) -> SearchResponse, "Points/Search";
-        search_batch(SearchBatchPoints) -> SearchBatchResponse, "Points/SearchBatch";
         search_groups(SearchPointGroups) -> SearchGroupsResponse, "Points/SearchGroups";
         recommend(RecommendPoints) -> RecommendResponse, "Points/Recommend";
         recommend_batch(RecommendBatchPoints) -> RecommendBatchResponse, "Points/RecommendBatch";
         recommend_groups(RecommendPointGroups) -> RecommendGroupsResponse, "Points/RecommendGroups";
         discover(DiscoverPoints) -> DiscoverResponse, "Points/Discover";
         discover_batch(DiscoverBatchPoints) -> DiscoverBatchResponse, "Points/DiscoverBatch";
-        query_batch(QueryBatchPoints) -> QueryBatchResponse, "Points/QueryBatch";
         query_groups(QueryPointGroups) -> QueryGroupsResponse, "Points/QueryGroups";
         facet(FacetCounts) -> FacetResponse, "Points/Facet";
         search_matrix_pairs(SearchMatrixPoints) -> SearchMatrixPairsResponse,

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use flatwater_api::convert::{collections, optimizations, payload, points};
+use flatwater_api::convert::{
+    aliases, collections, optimizations, patch as patches, payload, points,
+};
 use flatwater_api::error::Result;
 use flatwater_api::validate;
 use flatwater_engine::collection::update::Update;
@@ -43,6 +45,44 @@ pub(super) async fn create(app: Shared, input: Input) -> Result<Vec<u8>> {
     let decode = move |defaults: &_| collections::decode_create(&body, defaults);
     app::collections::create(app, name, decode).await?;
     Ok(collections::encode_done(true))
+}
+
+/// `PATCH /collections/{c}`.
+pub(super) async fn patch(app: Shared, input: Input) -> Result<Vec<u8>> {
+    input.timeout_s()?;
+    let name = input.part(0);
+    let body = input.body(app.options.service.max_request_size_mb).await?;
+    let decode = move |current: &_| patches::decode_patch(&body, current);
+    app::collections::patch(&app, name, decode).await?;
+    Ok(collections::encode_done(true))
+}
+
+/// `POST /collections/aliases`.
+pub(super) async fn change_aliases(app: Shared, input: Input) -> Result<Vec<u8>> {
+    input.timeout_s()?;
+    let engine = app.engine()?;
+    let body = input.body(app.options.service.max_request_size_mb).await?;
+    blocking(move || {
+        engine.change_aliases(&aliases::decode_actions(&body)?)?;
+        Ok(collections::encode_done(true))
+    })
+    .await
+}
+
+/// `GET /aliases`.
+pub(super) async fn aliases(app: Shared, _input: Input) -> Result<Vec<u8>> {
+    Ok(aliases::encode_aliases(&app::collections::aliases(
+        &app, None,
+    )?))
+}
+
+/// `GET /collections/{c}/aliases`.
+pub(super) async fn aliases_of(app: Shared, input: Input) -> Result<Vec<u8>> {
+    let name = input.part(0);
+    Ok(aliases::encode_aliases(&app::collections::aliases(
+        &app,
+        Some(&name),
+    )?))
 }
 
 /// `DELETE /collections/{c}`: false if there was none.

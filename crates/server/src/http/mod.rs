@@ -86,11 +86,14 @@ fn any_origin() -> CorsLayer {
 }
 
 fn routes() -> Router<Shared> {
+    collection_routes().merge(point_routes())
+}
+
+fn collection_routes() -> Router<Shared> {
     let collection: MethodRouter<Shared> = get(endpoint!(collections::info))
         .put(endpoint!(collections::create))
+        .patch(endpoint!(collections::patch))
         .delete(endpoint!(collections::delete));
-    let points: MethodRouter<Shared> =
-        put(endpoint!(points::upsert)).post(endpoint!(points::retrieve));
     Router::new()
         .route("/", get(service::root))
         .route("/healthz", get(service::alive))
@@ -99,7 +102,16 @@ fn routes() -> Router<Shared> {
         .route("/dashboard", get(dashboard::page))
         .route("/dashboard/{*rest}", get(dashboard::page))
         .route("/collections", get(endpoint!(collections::list)))
+        .route("/aliases", get(endpoint!(collections::aliases)))
+        .route(
+            "/collections/aliases",
+            post(endpoint!(collections::change_aliases)),
+        )
         .route("/collections/{c}", collection)
+        .route(
+            "/collections/{c}/aliases",
+            get(endpoint!(collections::aliases_of)),
+        )
         .route(
             "/collections/{c}/exists",
             get(endpoint!(collections::exists)),
@@ -116,6 +128,14 @@ fn routes() -> Router<Shared> {
             "/collections/{c}/optimizations",
             get(endpoint!(collections::optimizations)),
         )
+}
+
+fn point_routes() -> Router<Shared> {
+    let points: MethodRouter<Shared> =
+        put(endpoint!(points::upsert)).post(endpoint!(points::retrieve));
+    let payload: MethodRouter<Shared> =
+        post(endpoint!(points::set_payload)).put(endpoint!(points::overwrite_payload));
+    Router::new()
         .route("/collections/{c}/points", points)
         .route("/collections/{c}/points/{id}", get(endpoint!(points::get)))
         .route(
@@ -123,8 +143,25 @@ fn routes() -> Router<Shared> {
             post(endpoint!(points::delete)),
         )
         .route(
-            "/collections/{c}/points/payload",
-            post(endpoint!(points::set_payload)),
+            "/collections/{c}/points/batch",
+            post(endpoint!(points::update_batch)),
+        )
+        .route("/collections/{c}/points/payload", payload)
+        .route(
+            "/collections/{c}/points/payload/delete",
+            post(endpoint!(points::delete_payload)),
+        )
+        .route(
+            "/collections/{c}/points/payload/clear",
+            post(endpoint!(points::clear_payload)),
+        )
+        .route(
+            "/collections/{c}/points/vectors",
+            put(endpoint!(points::update_vectors)),
+        )
+        .route(
+            "/collections/{c}/points/vectors/delete",
+            post(endpoint!(points::delete_vectors)),
         )
         .route(
             "/collections/{c}/points/scroll",
@@ -137,6 +174,18 @@ fn routes() -> Router<Shared> {
         .route(
             "/collections/{c}/points/query",
             post(endpoint!(points::query)),
+        )
+        .route(
+            "/collections/{c}/points/query/batch",
+            post(endpoint!(points::query_batch)),
+        )
+        .route(
+            "/collections/{c}/points/search",
+            post(endpoint!(points::search)),
+        )
+        .route(
+            "/collections/{c}/points/search/batch",
+            post(endpoint!(points::search_batch)),
         )
 }
 

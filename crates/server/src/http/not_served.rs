@@ -10,7 +10,7 @@ use super::reply;
 
 /// Endpoints of Qdrant's that are not served yet: methods, and the path with `*` for a name. A `**`
 /// at the end stands for anything below.
-const ENDPOINTS: [(&str, &str); 37] = [
+const ENDPOINTS: [(&str, &str); 28] = [
     ("GET", "/metrics"),
     ("GET", "/telemetry"),
     ("GET DELETE", "/issues"),
@@ -19,14 +19,10 @@ const ENDPOINTS: [(&str, &str); 37] = [
     ("GET", "/stacktrace"),
     ("GET", "/profiler/**"),
     ("GET POST", "/audit/**"),
-    ("GET", "/aliases"),
-    ("POST", "/collections/aliases"),
     ("GET POST PUT DELETE", "/snapshots"),
     ("GET POST PUT DELETE", "/snapshots/**"),
     ("GET POST", "/cluster"),
     ("GET POST PUT DELETE", "/cluster/**"),
-    ("PATCH", "/collections/*"),
-    ("GET", "/collections/*/aliases"),
     ("GET POST PUT", "/collections/*/cluster"),
     ("POST", "/collections/*/facet"),
     ("GET", "/collections/*/memory"),
@@ -36,14 +32,9 @@ const ENDPOINTS: [(&str, &str); 37] = [
     ("GET POST PUT DELETE", "/collections/*/snapshots/**"),
     ("PUT DELETE", "/collections/*/vectors/*"),
     ("POST", "/collections/*/truncate_unapplied_wal"),
-    ("PUT", "/collections/*/points/payload"),
-    ("POST", "/collections/*/points/payload/**"),
-    ("PUT", "/collections/*/points/vectors"),
-    ("POST", "/collections/*/points/vectors/delete"),
-    ("POST", "/collections/*/points/batch"),
-    ("POST", "/collections/*/points/query/**"),
-    ("POST", "/collections/*/points/search"),
-    ("POST", "/collections/*/points/search/**"),
+    ("POST", "/collections/*/points/query/groups"),
+    ("POST", "/collections/*/points/search/groups"),
+    ("POST", "/collections/*/points/search/matrix/**"),
     ("POST", "/collections/*/points/recommend"),
     ("POST", "/collections/*/points/recommend/**"),
     ("POST", "/collections/*/points/discover"),
@@ -92,11 +83,9 @@ mod tests {
     #[test]
     fn known_endpoints_are_told_from_unknown_ones() {
         for (method, path) in [
-            ("PATCH", "/collections/a"),
-            ("POST", "/collections/a/points/search"),
+            ("POST", "/collections/a/facet"),
+            ("POST", "/collections/a/points/query/groups"),
             ("POST", "/collections/a/points/search/matrix/pairs"),
-            ("POST", "/collections/a/points/query/batch"),
-            ("POST", "/collections/a/points/payload/delete"),
             ("POST", "/collections/a/points/discover/batch"),
             ("GET", "/metrics"),
             ("DELETE", "/collections/a/snapshots/x"),

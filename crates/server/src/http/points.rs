@@ -1,15 +1,18 @@
 //! Points: written, deleted, fetched, walked over, counted, searched.
 
-use flatwater_api::convert::{ids, points, query as queries, records, upsert as upserts};
+use flatwater_api::convert::query::Query;
+use flatwater_api::convert::{
+    batch, edits, ids, points, query as queries, records, search as searches, upsert as upserts,
+};
 use flatwater_api::error::Result;
 use flatwater_engine::collection::update::Update;
 use flatwater_engine::error::EngineError;
-use flatwater_engine::query::request::{PayloadSelector, VectorSelector};
+use flatwater_engine::query::request::{PayloadSelector, ScoredPoint, VectorSelector};
 
 use super::input::Input;
 use crate::app::reads::Read;
-use crate::app::updates::update;
-use crate::app::{self, Shared, find};
+use crate::app::updates::{update, update_in_order};
+use crate::app::{self, Shared, blocking, find};
 
 /// Checks the query parameters of a read.
 fn read(operation: &'static str, input: &Input) -> Result<Read> {
@@ -48,6 +51,40 @@ pub(super) async fn delete(app: Shared, input: Input) -> Result<Vec<u8>> {
 /// `POST /collections/{c}/points/payload`.
 pub(super) async fn set_payload(app: Shared, input: Input) -> Result<Vec<u8>> {
     change(app, input, points::decode_set_payload).await
+}
+
+/// `PUT /collections/{c}/points/payload`.
+pub(super) async fn overwrite_payload(app: Shared, input: Input) -> Result<Vec<u8>> {
+    change(app, input, edits::decode_overwrite_payload).await
+}
+
+/// `POST /collections/{c}/points/payload/delete`.
+pub(super) async fn delete_payload(app: Shared, input: Input) -> Result<Vec<u8>> {
+    change(app, input, edits::decode_delete_payload).await
+}
+
+/// `POST /collections/{c}/points/payload/clear`.
+pub(super) async fn clear_payload(app: Shared, input: Input) -> Result<Vec<u8>> {
+    change(app, input, edits::decode_clear_payload).await
+}
+
+/// `PUT /collections/{c}/points/vectors`.
+pub(super) async fn update_vectors(app: Shared, input: Input) -> Result<Vec<u8>> {
+    change(app, input, edits::decode_update_vectors).await
+}
+
+/// `POST /collections/{c}/points/vectors/delete`.
+pub(super) async fn delete_vectors(app: Shared, input: Input) -> Result<Vec<u8>> {
+    change(app, input, edits::decode_delete_vectors).await
+}
+
+/// `POST /collections/{c}/points/batch`.
+pub(super) async fn update_batch(app: Shared, input: Input) -> Result<Vec<u8>> {
+    let (wishes, name) = (input.wishes()?, input.part(0));
+    let body = input.body(app.options.service.max_request_size_mb).await?;
+    let updates = blocking(move || batch::decode_updates(&body)).await?;
+    let results = update_in_order(&app, &name, wishes, updates).await?;
+    Ok(batch::encode_updates(&results))
 }
 
 /// `POST /collections/{c}/points`.
@@ -110,4 +147,46 @@ pub(super) async fn query(app: Shared, input: Input) -> Result<Vec<u8>> {
         records::encode_scored(&app::points::query(&collection, query)?)
     };
     read.run(&app, job).await
+}
+
+/// `POST /collections/{c}/points/query/batch`.
+pub(super) async fn query_batch(app: Shared, input: Input) -> Result<Vec<u8>> {
+    read_each(app, input, batch::decode_queries, |found| {
+        records::encode_scored(&found)
+    })
+    .await
+}
+
+/// `POST /collections/{c}/points/search`.
+pub(super) async fn search(app: Shared, input: Input) -> Result<Vec<u8>> {
+    let (read, name) = (read("Search", &input)?, input.part(0));
+    let body = input.body(app.options.service.max_request_size_mb).await?;
+    let job = move |engine: &_| {
+        let collection = find(engine, &name)?;
+        let query = searches::decode_search(&body)?;
+        records::encode_scored_list(&app::points::query(&collection, query)?)
+    };
+    read.run(&app, job).await
+}
+
+/// `POST /collections/{c}/points/search/batch`.
+pub(super) async fn search_batch(app: Shared, input: Input) -> Result<Vec<u8>> {
+    read_each(app, input, batch::decode_searches, |found| {
+        records::encode_scored_list(&found)
+    })
+    .await
+}
+
+/// Answers the queries of a batch, each on a search thread of its own, in their order.
+async fn read_each(
+    app: Shared,
+    input: Input,
+    decode: fn(&[u8]) -> Result<Vec<Query>>,
+    encode: fn(Vec<ScoredPoint>) -> Result<Vec<u8>>,
+) -> Result<Vec<u8>> {
+    let (read, name) = (read("Search", &input)?, input.part(0));
+    let body = input.body(app.options.service.max_request_size_mb).await?;
+    let queries = blocking(move || decode(&body)).await?;
+    let answers = app::points::query_each(&app, read, &name, queries, encode).await?;
+    Ok(batch::encode_answers(&answers))
 }
