@@ -57,7 +57,15 @@ impl Engine {
     /// `Io` if the folder cannot be opened or another process holds it, `Corrupt` with file and
     /// offset if acknowledged bytes do not check.
     pub fn open(config: EngineConfig) -> Result<Arc<Self>> {
-        let root: Arc<dyn Directory> = Arc::new(FsDirectory::open(&config.storage_path)?);
+        let root = FsDirectory::open(&config.storage_path)?;
+        Self::open_in(Arc::new(root), config)
+    }
+
+    /// Opens a storage in any kind of directory; `config.storage_path` is only told in messages then.
+    ///
+    /// # Errors
+    /// As [`Engine::open`].
+    pub fn open_in(root: Arc<dyn Directory>, config: EngineConfig) -> Result<Arc<Self>> {
         let lock = root.lock()?;
         let dir = root.subdir("collections")?;
         let bell = Bell::default();
