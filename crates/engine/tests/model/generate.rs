@@ -17,7 +17,7 @@ pub(crate) fn trace(seed: u64, steps: usize) -> Trace {
     let mut all = vec![Step::Create];
     while all.len() < steps {
         all.push(dice.step());
-        if dice.one_in(4) {
+        if dice.one_in(8) {
             all.push(Step::Check { seed: dice.next() });
         }
     }
@@ -92,8 +92,8 @@ impl Dice {
 
     fn id(&mut self) -> Id {
         match self.roll(8) {
-            0 => Id::Uuid(self.roll(40)),
-            _ => Id::Num(self.roll(400)),
+            0 => Id::Uuid(self.roll(20)),
+            _ => Id::Num(self.roll(150)),
         }
     }
 

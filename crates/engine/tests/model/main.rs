@@ -10,6 +10,7 @@
 
 mod check;
 mod dice;
+mod faults;
 mod generate;
 mod plain;
 mod run;
@@ -17,12 +18,17 @@ mod shrink;
 mod step;
 mod storage;
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use shrink::{failure, shrink};
 use step::Trace;
 
 /// Seeds of the suite, and steps of each.
 const SEEDS: u64 = 24;
 const STEPS: u64 = 2000;
+
+/// Seeds that run at the same time.
+const WORKERS: usize = 2;
 
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|text| !text.is_empty())
@@ -76,10 +82,27 @@ fn the_engine_and_the_model_agree_after_every_operation() {
         Some("endless") => u64::MAX,
         _ => number("FLATWATER_MODEL_SEEDS").unwrap_or(SEEDS),
     };
-    for seed in 0..seeds {
-        check_seed(seed, steps);
-        if seeds > SEEDS {
-            println!("seed {seed}: {steps} steps agree");
+    let next = AtomicU64::new(0);
+    let work = || {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= seeds {
+                return;
+            }
+            check_seed(seed, steps);
+            if seeds > SEEDS {
+                println!("seed {seed}: {steps} steps agree");
+            }
         }
-    }
+    };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..WORKERS).map(|_| scope.spawn(work)).collect();
+        for worker in workers {
+            if let Err(panic) = worker.join() {
+                // No further seed is begun.
+                next.store(seeds, Ordering::Relaxed);
+                std::panic::resume_unwind(panic);
+            }
+        }
+    });
 }

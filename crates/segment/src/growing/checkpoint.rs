@@ -269,6 +269,9 @@ impl SegmentWriter {
                 format!("{found} vectors, the collection has {expected}"),
             ));
         }
+        // A killed process may have left the name of this checkpoint unsynced, and the log may be cut on the
+        // strength of it.
+        dir.sync()?;
         let writer = Self::open(dir, id, spec, &state)?;
         if checksums(writer.segment(), &state) != state.checksums {
             return Err(corrupt(

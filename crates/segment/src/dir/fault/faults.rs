@@ -76,7 +76,7 @@ pub enum Fault {
     /// It fails with an I/O error. An append has written a part of its bytes then (a seeded choice); what a sync
     /// should have written is lost at the next power loss; anything else has changed nothing.
     Fail,
-    /// The disk is full from here on, until [`Faults::set_full`].
+    /// The disk is full from here on, until [`Faults::set_full`]; what is removed makes room.
     Full,
     /// The process is over: an append has written a part of its bytes (or none, or all), anything else is not
     /// done, and every later call fails.
@@ -105,7 +105,22 @@ struct State {
     scheduled: Vec<(u64, Fault, u64)>,
     failing_reads: Vec<u64>,
     is_stopped: bool,
-    is_full: bool,
+    /// Bytes that are free; `None` when nobody counts.
+    room: Option<u64>,
+}
+
+impl State {
+    /// Takes `bytes`, if they are free. A file without bytes needs one free.
+    fn take_room(&mut self, bytes: u64) -> bool {
+        match &mut self.room {
+            Some(room) if *room < bytes.max(1) => false,
+            Some(room) => {
+                *room -= bytes;
+                true
+            }
+            None => true,
+        }
+    }
 }
 
 /// An operation that failed.
@@ -143,7 +158,7 @@ impl Faults {
     /// On a disk that is as full as this one was, with nothing counted or scheduled.
     pub(super) fn restarted(&self) -> Self {
         let state = State {
-            is_full: self.is_full(),
+            room: self.state.lock().room,
             ..State::default()
         };
         Self {
@@ -173,15 +188,22 @@ impl Faults {
         self.state.lock().is_stopped
     }
 
-    /// Whether there is room for new files and bytes. Bytes that were reserved can be written on a full disk.
+    /// Fills the disk, or empties it again. On a full one, what is removed makes room, and bytes that were reserved
+    /// can be written.
     pub fn set_full(&self, is_full: bool) {
-        self.state.lock().is_full = is_full;
+        self.state.lock().room = is_full.then_some(0);
     }
 
-    /// Whether the disk is full.
-    #[must_use]
-    pub fn is_full(&self) -> bool {
-        self.state.lock().is_full
+    /// Takes room for `bytes` more (none is taken for 0), or says that there is not so much.
+    pub(super) fn take_room(&self, bytes: u64) -> bool {
+        bytes == 0 || self.state.lock().take_room(bytes)
+    }
+
+    /// Bytes were freed.
+    pub(super) fn give_room(&self, bytes: u64) {
+        if let Some(room) = &mut self.state.lock().room {
+            *room += bytes;
+        }
     }
 
     /// How many operations were counted.
@@ -264,10 +286,10 @@ impl Faults {
                     hit: Some((Fault::Stop, Dice::new(seed))),
                 });
             }
-            Some((_, Fault::Full, _)) => state.is_full = true,
+            Some((_, Fault::Full, _)) => state.room = Some(0),
             None => {}
         }
-        if state.is_full && operation.takes_room() {
+        if operation.takes_room() && !state.take_room(needed) {
             return Err(Failure {
                 error: full(operation, path, needed),
                 hit: None,

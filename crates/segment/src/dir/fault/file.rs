@@ -46,6 +46,11 @@ impl FaultFile {
         }
     }
 
+    /// Bytes of the disk that it takes.
+    pub(super) fn size(&self) -> u64 {
+        self.bytes.lock().allocated() as u64
+    }
+
     pub(super) fn read(&self, range: Range<u64>) -> Vec<u8> {
         let bytes = self.bytes.lock();
         let len = bytes.live.len();
@@ -71,6 +76,11 @@ impl FaultFile {
 impl Bytes {
     fn append(&mut self, bytes: &[u8]) {
         self.live.extend_from_slice(bytes);
+    }
+
+    /// Bytes of the disk that it takes.
+    fn allocated(&self) -> usize {
+        self.reserved.max(self.live.len())
     }
 
     fn truncate(&mut self, len: usize) {
@@ -149,8 +159,11 @@ impl AppendFile for FaultAppend {
                 (written, error)
             }
             Ok(()) => {
-                let room = stored.reserved.saturating_sub(stored.live.len());
-                if bytes.len() <= room || !file.faults.is_full() {
+                let room = stored.allocated() - stored.live.len();
+                if file
+                    .faults
+                    .take_room(bytes.len().saturating_sub(room) as u64)
+                {
                     stored.append(bytes);
                     return Ok(());
                 }
@@ -166,7 +179,10 @@ impl AppendFile for FaultAppend {
         let file = &self.0;
         file.faults.change(Operation::Truncate, &file.path, 0)?;
         let len = usize::try_from(len).unwrap_or(usize::MAX);
-        file.bytes.lock().truncate(len);
+        let mut stored = file.bytes.lock();
+        let before = stored.allocated();
+        stored.truncate(len);
+        file.faults.give_room((before - stored.allocated()) as u64);
         Ok(())
     }
 
@@ -176,12 +192,11 @@ impl AppendFile for FaultAppend {
         let mut stored = file.bytes.lock();
         let wanted = usize::try_from(bytes).unwrap_or(usize::MAX);
         let end = stored.live.len().saturating_add(wanted);
-        if end > stored.reserved {
-            if file.faults.is_full() {
-                return Err(full(Operation::Reserve, &file.path, bytes));
-            }
-            stored.reserved = end;
+        let more = end.saturating_sub(stored.allocated()) as u64;
+        if !file.faults.take_room(more) {
+            return Err(full(Operation::Reserve, &file.path, bytes));
         }
+        stored.reserved = stored.reserved.max(end);
         Ok(())
     }
 

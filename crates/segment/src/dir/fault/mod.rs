@@ -93,10 +93,29 @@ impl Change {
     }
 }
 
+impl Node {
+    /// Bytes of the disk that it takes.
+    fn size(&self) -> u64 {
+        match self {
+            Self::Region(region) => region.len(),
+            Self::File(file) => file.size(),
+            Self::Folder(folder) => folder.entries.lock().live.values().map(Self::size).sum(),
+        }
+    }
+}
+
 impl Entries {
-    fn change(&mut self, change: Change) {
+    /// Returns the bytes of what has no name any more.
+    fn change(&mut self, change: Change) -> u64 {
+        let freed = match &change {
+            Change::Set(name, _) | Change::Remove(name) => {
+                self.live.get(name).map_or(0, Node::size)
+            }
+            Change::Rename(..) => 0,
+        };
         change.apply(&mut self.live);
         self.unsynced.push(change);
+        freed
     }
 }
 
@@ -147,12 +166,20 @@ impl FaultDirectory {
     }
 
     fn create(&self, name: &str, node: Node) -> Result<()> {
+        let size = node.size();
         let mut entries = self.entries.lock();
         if entries.live.contains_key(name) {
+            self.faults.give_room(size);
             return Err(self.error("creating", name, io::ErrorKind::AlreadyExists));
         }
         entries.change(Change::Set(name.to_owned(), node));
         Ok(())
+    }
+
+    /// Makes a change that frees what had the name.
+    fn change(&self, change: Change) {
+        let freed = self.entries.lock().change(change);
+        self.faults.give_room(freed);
     }
 
     /// Refuses a name that is not a folder's (or not a file's).
@@ -197,7 +224,7 @@ impl Directory for FaultDirectory {
 
     fn open_region(&self, name: &str) -> Result<Arc<dyn Region>> {
         match self.find(name)? {
-            Node::Region(region) => Ok(region),
+            Node::Region(region) => Ok(region.reopened()),
             _ => Err(self.error("opening", name, io::ErrorKind::InvalidInput)),
         }
     }
@@ -227,16 +254,17 @@ impl Directory for FaultDirectory {
         check_name(name)?;
         let path = self.path.join(name);
         let needed = bytes.len() as u64;
-        for step in [
-            Operation::WriteTemporary,
-            Operation::SyncTemporary,
-            Operation::RenameFile,
-        ] {
-            self.faults.change(step, &path, needed)?;
+        self.faults
+            .change(Operation::WriteTemporary, &path, needed)?;
+        for step in [Operation::SyncTemporary, Operation::RenameFile] {
+            if let Err(failure) = self.faults.change(step, &path, needed) {
+                self.faults.give_room(needed);
+                return Err(failure.into());
+            }
         }
         let file = FaultFile::new(&self.faults, path, bytes.to_vec());
         let change = Change::Set(name.to_owned(), Node::File(Arc::new(file)));
-        self.entries.lock().change(change);
+        self.change(change);
         self.sync()
     }
 
@@ -244,7 +272,7 @@ impl Directory for FaultDirectory {
         self.check_kind(name, false)?;
         self.faults
             .change(Operation::Remove, &self.path.join(name), 0)?;
-        self.entries.lock().change(Change::Remove(name.to_owned()));
+        self.change(Change::Remove(name.to_owned()));
         Ok(())
     }
 
@@ -287,7 +315,7 @@ impl Directory for FaultDirectory {
         self.faults
             .change(Operation::RenameFolder, &self.path.join(from), 0)?;
         let change = Change::Rename(from.to_owned(), to.to_owned(), node);
-        self.entries.lock().change(change);
+        self.change(change);
         self.sync()
     }
 
@@ -295,7 +323,7 @@ impl Directory for FaultDirectory {
         self.check_kind(name, true)?;
         let path = self.path.join(name);
         self.faults.change(Operation::RemoveFolder, &path, 0)?;
-        self.entries.lock().change(Change::Remove(name.to_owned()));
+        self.change(Change::Remove(name.to_owned()));
         self.sync()?;
         Ok(self.faults.change(Operation::FreeFolder, &path, 0)?)
     }

@@ -75,6 +75,12 @@ impl FaultRegion {
         unsafe { target.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
     }
 
+    /// A new process opens it: it stores anew what it relies on, so that no page passes for written any more.
+    pub(super) fn reopened(self: Arc<Self>) -> Arc<Self> {
+        self.pages.lock().lost.clear();
+        self
+    }
+
     /// The ranges of whole pages that cover the region.
     fn page_ranges(&self) -> impl Iterator<Item = (usize, Range<usize>)> + use<> {
         let len = self.map.len();
@@ -92,7 +98,6 @@ impl FaultRegion {
                 image.fill(range.start, &live);
             }
         }
-        // A new process stores anew what it relies on, so nothing counts as lost for it.
         let durable = self.pages.lock().durable.clone();
         image.pages.lock().durable = durable;
         Ok(image)
