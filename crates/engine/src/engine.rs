@@ -51,14 +51,27 @@ impl Engine {
     /// `Io` if the folder cannot be opened or another process holds it, `Corrupt` with file and
     /// offset if acknowledged bytes do not check.
     pub fn open(config: EngineConfig) -> Result<Arc<Self>> {
-        let root: Arc<dyn Directory> = Arc::new(FsDirectory::open(&config.storage_path)?);
+        let root = FsDirectory::open(&config.storage_path)?;
+        Self::open_in(Arc::new(root), config)
+    }
+
+    /// Opens a storage in any kind of directory; `config.storage_path` is only told in messages then.
+    ///
+    /// # Errors
+    /// As [`Engine::open`].
+    pub fn open_in(root: Arc<dyn Directory>, config: EngineConfig) -> Result<Arc<Self>> {
         let lock = root.lock()?;
         let dir = root.subdir("collections")?;
         let bell = Bell::default();
         let mut opened = Collections::new();
+        // A killed process may have left names that it had not synced. What is built on them from here on must
+        // not go with them at a power loss.
+        root.sync()?;
+        dir.sync()?;
         dir.sweep()?;
         for folder in dir.subdirs()? {
             let collection_dir = dir.subdir(&folder)?;
+            collection_dir.sync()?;
             match CollectionFile::read(collection_dir.as_ref())? {
                 Some(file) => {
                     let name = file.name.clone();
@@ -130,36 +143,74 @@ impl Engine {
         if is_taken {
             return Err(EngineError::CollectionExists(name.to_owned()));
         }
-        let folder = folder_of(name);
-        let dir = self.dir.subdir(&folder)?;
-        // Any seed serves; the id of the collection is as random as the rows are not.
-        let seed = Uuid::new_v4().as_u128() as u64;
-        let file = CollectionFile::new(name, config, seed);
-        file.write(dir.as_ref())?;
-        let collection = Arc::new(open_collection(&dir, folder, file, &self.bell)?);
+        let folder = self.folder_of(name);
+        if self.dir.exists(&folder)? {
+            // Left by a creation or deletion that failed; its points must not come back.
+            self.dir.remove_subdir(&folder)?;
+        }
+        let made = self.make_collection(name, config, &folder);
+        if made.is_err() {
+            // Best effort: a folder whose configuration was written would be a collection at the next start.
+            drop(self.dir.remove_subdir(&folder));
+        }
+        let collection = Arc::new(made?);
         self.replace(|collections| {
             collections.insert(name.to_owned(), Arc::clone(&collection));
         });
         Ok(())
     }
 
+    /// Folder of a new collection: its name, or a name of ours where the system would not take it (too
+    /// long with the suffix of a temporary file, or such a suffix itself) or another collection has it.
+    fn folder_of(&self, name: &str) -> String {
+        let is_taken = || {
+            let collections = self.collections.load();
+            collections.values().any(|other| other.folder() == name)
+        };
+        match flatwater_segment::dir::check_name(name) {
+            Ok(()) if !is_taken() => name.to_owned(),
+            _ => format!("~{}", Uuid::new_v4()),
+        }
+    }
+
+    fn make_collection(
+        &self,
+        name: &str,
+        config: CollectionConfig,
+        folder: &str,
+    ) -> Result<Collection> {
+        let dir = self.dir.subdir(folder)?;
+        // Any seed serves; the id of the collection is as random as the rows are not.
+        let seed = Uuid::new_v4().as_u128() as u64;
+        let file = CollectionFile::new(name, config, seed);
+        file.write(dir.as_ref())?;
+        open_collection(&dir, folder.to_owned(), file, &self.bell)
+    }
+
     /// Deletes a collection and its files; false if there was none. Searches that run keep what
     /// they hold; the space is free when the last of them is done.
     ///
     /// # Errors
-    /// `Io`. From the moment the configuration is removed the collection is gone for good.
+    /// `Io`: the collection is as it was. `SyncFailed`: it is gone, and a crash may bring it back.
     pub fn delete_collection(&self, name: &str) -> Result<bool> {
         let _change = self.change.lock();
         let Some(collection) = self.collections.load().get(name).cloned() else {
             return Ok(false);
         };
-        let dir = self.dir.subdir(collection.folder())?;
+        let folder = collection.folder();
+        let dir = self.dir.subdir(folder)?;
         CollectionFile::remove(dir.as_ref())?;
+        // From here on the folder is a leftover, whatever fails: nothing more may be written to it.
         self.replace(|collections| {
             collections.remove(name);
         });
         collection.shard().abandon();
-        self.dir.remove_subdir(collection.folder())?;
+        let without_file = dir.sync();
+        // Each of the two alone makes the deletion durable.
+        if let Err(error) = self.dir.remove_subdir(folder) {
+            without_file?;
+            tracing::warn!(%error, name, "files of a deleted collection are left for the next start");
+        }
         if let Err(error) = self.forget_aliases_of(name) {
             // They lead to nothing, and nothing is found by them.
             tracing::warn!(%error, name, "aliases of a deleted collection are left");
@@ -255,15 +306,6 @@ impl Drop for Engine {
         if let Err(error) = self.shutdown() {
             tracing::error!(%error, "shutdown failed");
         }
-    }
-}
-
-/// Folder of a new collection: its name, or a name of ours where the system would not take it (too
-/// long with the suffix of a temporary file, or such a suffix itself).
-fn folder_of(name: &str) -> String {
-    match flatwater_segment::dir::check_name(name) {
-        Ok(()) => name.to_owned(),
-        Err(_) => format!("~{}", Uuid::new_v4()),
     }
 }
 

@@ -58,6 +58,14 @@ pub enum EngineError {
         /// Why it failed.
         source: std::io::Error,
     },
+    /// A sync failed: what is durable is unknown from then on.
+    #[error("syncing of {path} failed: {source}")]
+    SyncFailed {
+        /// Which file or directory.
+        path: PathBuf,
+        /// Why it failed.
+        source: std::io::Error,
+    },
     /// Not enough room on the disk for a write.
     #[error("not enough disk space at {path}: needed {needed_bytes} bytes")]
     DiskFull {
@@ -123,6 +131,7 @@ impl EngineError {
             Self::Stopping => ErrorKind::Unavailable,
             Self::Corrupt { .. }
             | Self::Io { .. }
+            | Self::SyncFailed { .. }
             | Self::Locked { .. }
             | Self::Poisoned(_)
             | Self::Bug(_) => ErrorKind::Internal,
@@ -142,6 +151,7 @@ impl From<DirError> for EngineError {
                 path,
                 source,
             },
+            DirError::SyncFailed { path, source } => Self::SyncFailed { path, source },
             DirError::DiskFull { path, needed_bytes } => Self::DiskFull { path, needed_bytes },
             DirError::Locked { path, holder_pid } => Self::Locked { path, holder_pid },
             DirError::Damaged { path, damage } => Self::Corrupt {

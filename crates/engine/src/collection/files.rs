@@ -75,12 +75,11 @@ impl CollectionFile {
         Ok(dir.write_atomic(FILE, &bytes)?)
     }
 
-    /// Removes the file durably: the collection is deleted from here on.
+    /// Removes the file: the collection is deleted from here on, durably once the directory is synced.
     ///
     /// # Errors
-    /// `Io`.
+    /// `Io`: nothing has changed.
     pub fn remove(dir: &dyn Directory) -> Result<()> {
-        dir.remove(FILE)?;
-        Ok(dir.sync()?)
+        Ok(dir.remove(FILE)?)
     }
 }

@@ -22,7 +22,7 @@ use super::ShardShared;
 use super::manifest::Manifest;
 use super::schema;
 use super::view::ShardView;
-use crate::error::Result;
+use crate::error::{EngineError, Result};
 use crate::wal::WalSync;
 
 /// How often the thread looks for a stop when nobody rings.
@@ -69,6 +69,11 @@ impl Checkpointer {
             {
                 self.shared.manifest_is_stale.store(true, Ordering::Release);
                 tracing::error!(%error, "checkpoint failed; the log keeps everything until one succeeds");
+                if matches!(error, EngineError::SyncFailed { .. }) {
+                    // The pages may be gone from the page cache as if they had been written: the next
+                    // checkpoint would record what is not on the disk, and the log would be cut.
+                    self.shared.health.poison(&error.to_string());
+                }
             }
             self.reclaim();
             if is_stopping {

@@ -53,6 +53,9 @@ impl Shard {
     /// `Corrupt` with file and offset if acknowledged bytes do not check; `Io`, `DiskFull`.
     pub fn open(dir: &Arc<dyn Directory>, options: &ShardOptions) -> Result<Self> {
         let manifest = Manifest::read(dir.as_ref())?.unwrap_or_default();
+        // A killed process may have left the name of this manifest unsynced. What it does not list is removed
+        // below, so the one before must not come back.
+        dir.sync()?;
         let mut segments = open_segments(dir, options, &manifest)?;
         let wal = replay_log(dir, options, &mut segments)?;
         let view = segments.view();

@@ -8,10 +8,12 @@
 //!    later valid record or header, or the caller), the log is corrupt. If nothing does, those records were
 //!    never acknowledged as durable: later files are removed and the file is cut at its first
 //!    bad byte.
-//! 5. All that is left is synced, files and directory.
+//! 5. All that is left is made durable, files and directory. A file with records that nothing claims as synced is
+//!    written anew: the process before may have seen a sync fail, after which its pages pass for written though
+//!    they are not on the disk (Rebello et al., ATC 2020).
 
 use flatwater_segment::SeqNo;
-use flatwater_segment::dir::Directory;
+use flatwater_segment::dir::{DirError, Directory};
 
 use super::record::{
     self, BODY_BYTES_MAX, FILE_HEADER_BYTES, FileHeader, RECORD_HEADER_BYTES, RecordHeader,
@@ -105,10 +107,12 @@ fn scan(dir: &dyn Directory, options: WalOptions, visit: &mut Visit<'_>) -> Resu
         visit,
         due: None,
         visited: 0,
+        claimed: options.synced,
         broken: None,
     };
     walk.read_all()?;
     let (due, visited, broken) = (walk.due, walk.visited, walk.broken);
+    let claimed = walk.claimed;
     let next_seq = due.unwrap_or(options.floor + 1);
     if let Some(broken) = &broken {
         refuse_if_synced(dir, &files, broken, next_seq, options.synced)?;
@@ -151,9 +155,11 @@ pub(super) fn replay(
         None => None,
     };
     let mut kept = Vec::new();
-    for file in &files {
+    for (index, file) in files.iter().enumerate() {
         if let Some(header) = file.header {
-            dir.open_append(&file.name)?.syncer().sync()?;
+            let later = files.iter().skip(index + 1).find_map(|file| file.header);
+            let end = later.map_or(next_seq, |header| header.first_seq);
+            make_durable(dir, &file.name, end - 1 <= claimed)?;
             kept.push(LogFile::from(header));
         } else {
             // Begun and never finished: no number is missing without it.
@@ -175,6 +181,22 @@ pub(super) fn replay(
             cut,
         },
     ))
+}
+
+/// Makes a file durable, whether or not a sync of it has failed before.
+fn make_durable(dir: &dyn Directory, name: &str, is_claimed: bool) -> Result<()> {
+    if !is_claimed {
+        // One log file in memory.
+        let bytes = dir.read(name)?;
+        match dir.write_atomic(name, &bytes) {
+            // No worse than it was, as long as no sync has failed.
+            Err(error @ DirError::DiskFull { .. }) => {
+                tracing::warn!(%error, "the log is kept as it stands");
+            }
+            other => return Ok(other?),
+        }
+    }
+    Ok(dir.open_append(name)?.syncer().sync()?)
 }
 
 /// The log files, by generation.
@@ -222,6 +244,8 @@ struct Walk<'a, 'v> {
     /// The number that is due next; `None` before the first file that can be read.
     due: Option<SeqNo>,
     visited: u64,
+    /// Up to where anything that was read says that all was synced.
+    claimed: SeqNo,
     /// Where records are missing or do not check, if no later file has made up for it.
     broken: Option<Break>,
 }
@@ -254,6 +278,7 @@ impl Walk<'_, '_> {
                 });
             }
             self.broken = None;
+            self.claimed = self.claimed.max(header.synced_seq);
             let later = files.iter().skip(index + 1).filter_map(|file| file.header);
             let limit = later
                 .map(|header| header.first_seq)
@@ -302,6 +327,7 @@ impl Walk<'_, '_> {
                 (self.visit)(header.seq, body)?;
                 self.visited += 1;
             }
+            self.claimed = self.claimed.max(header.synced_seq);
             due += 1;
             at += header.record_bytes();
         }

@@ -291,7 +291,12 @@ fn create_dir_durably(path: &Path) -> Result<()> {
 fn sync_dir(path: &Path) -> Result<()> {
     File::open(path)
         .and_then(|dir| dir.sync_all())
-        .map_err(|e| DirError::from_io("syncing directory", path, 0, e))
+        .map_err(|source| sync_failed(path, source))
+}
+
+fn sync_failed(path: &Path, source: io::Error) -> DirError {
+    let path = path.to_path_buf();
+    DirError::SyncFailed { path, source }
 }
 
 /// Gives the range of `file` blocks and length; holes read as zeros.
@@ -368,7 +373,7 @@ impl Region for FsRegion {
         let len = usize::try_from(end).expect(fits) - start;
         self.map
             .flush_range(start, len)
-            .map_err(|e| DirError::from_io("syncing", &self.path, 0, e))
+            .map_err(|source| sync_failed(&self.path, source))
     }
 }
 
@@ -438,7 +443,7 @@ impl Fsync for FsSync {
     fn sync(&self) -> Result<()> {
         self.file
             .sync_data()
-            .map_err(|e| DirError::from_io("syncing", &self.path, 0, e))
+            .map_err(|source| sync_failed(&self.path, source))
     }
 }
 

@@ -12,8 +12,11 @@
 //! 4. **Entries** (names of created and removed files) are durable after [`Directory::sync`]; until
 //!    then a crash may keep or undo each of them.
 //!
+//! A call that says "durable" and fails may have changed the live files: then a crash keeps or undoes it.
+//!
 //! A name is one path component, see [`check_name`].
 
+pub mod fault;
 mod fs;
 mod mem;
 
@@ -47,6 +50,15 @@ pub enum DirError {
         /// What was tried.
         operation: &'static str,
         /// On which file or directory.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// A sync failed: it is not known what is durable, and no later sync will tell (Rebello et al., "Can
+    /// Applications Recover from fsync Failures?", ATC 2020).
+    #[error("syncing of {path} failed: {source}")]
+    SyncFailed {
+        /// Which file or directory.
         path: PathBuf,
         /// Why it failed.
         source: io::Error,
@@ -230,7 +242,7 @@ pub trait Directory: Send + Sync + Debug {
     /// Makes the entries durable: every file created or removed before this call.
     ///
     /// # Errors
-    /// `Io`.
+    /// `SyncFailed`.
     fn sync(&self) -> Result<()>;
 
     /// Keeps other processes out until the guard is dropped (an advisory lock).
@@ -263,7 +275,7 @@ pub trait Region: Send + Sync + Debug {
     /// durable by [`Directory::sync`].
     ///
     /// # Errors
-    /// `Io`: it is not known which of the range's bytes are durable, and later calls will not tell.
+    /// `SyncFailed`: it is not known which of the range's bytes are durable, and later calls will not tell.
     fn sync(&self, range: Range<u64>) -> Result<()>;
 }
 
@@ -311,7 +323,7 @@ pub trait Fsync: Send + Sync + Debug {
     /// Makes durable what was appended and truncated before the call.
     ///
     /// # Errors
-    /// `Io`: it is not known what is durable, and a later success does not tell either.
+    /// `SyncFailed`: it is not known what is durable, and a later success does not tell either.
     fn sync(&self) -> Result<()>;
 }
 

@@ -328,6 +328,9 @@ pub(crate) fn recover(
         let detail = format!("{found} vectors, the collection has {expected}");
         return Err(corrupt(0, detail));
     }
+    // A killed process may have left the name of this checkpoint unsynced, and the log may be cut on the
+    // strength of it.
+    dir.sync()?;
     let heads = ChunkWriter::open(Arc::clone(&dir), "heads", HEAD_WORDS, state.rows)?;
     let rows_max = spec.rows_max.saturating_add(ROWS_SLACK);
     let graphs = match links {

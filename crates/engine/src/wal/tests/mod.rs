@@ -388,7 +388,10 @@ fn a_failed_sync_poisons_for_good_and_what_is_synced_stays() {
         sync: true,
         ..Faults::default()
     });
-    assert!(matches!(sync.sync(), Err(EngineError::Io { .. })));
+    assert!(matches!(
+        sync.sync(),
+        Err(EngineError::SyncFailed { .. } | EngineError::Io { .. })
+    ));
     disk.set_faults(Faults::default());
     assert!(matches!(sync.sync(), Err(EngineError::Poisoned(_))));
     assert!(matches!(wal.append(4, b""), Err(EngineError::Poisoned(_))));

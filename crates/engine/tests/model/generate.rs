@@ -1,0 +1,153 @@
+//! Random steps from a seed.
+
+use flatwater_segment::payload::Payload;
+use serde_json::{Value, json};
+
+use crate::dice::Dice;
+use crate::step::{Clauses, Id, IndexKind, Point, Setup, Step, Test, Trace, Which, Write};
+
+/// A trace of so many steps.
+pub(crate) fn trace(seed: u64, steps: usize) -> Trace {
+    let mut dice = Dice::new(seed);
+    let setup = Setup {
+        segment_kb: [60, 100, 100_000][dice.roll(3) as usize],
+        // Every so often real files, for what the memory cannot show.
+        on_files: seed % 8 == 7,
+    };
+    let mut all = vec![Step::Create];
+    while all.len() < steps {
+        all.push(dice.step());
+        if dice.one_in(8) {
+            all.push(Step::Check { seed: dice.next() });
+        }
+    }
+    all.push(Step::Stop);
+    all.push(Step::Check { seed: dice.next() });
+    Trace { setup, steps: all }
+}
+
+impl Dice {
+    fn step(&mut self) -> Step {
+        match self.roll(400) {
+            0 => Step::Drop,
+            1..=2 => Step::Create,
+            3..=6 => Step::Stop,
+            7..=10 => Step::Kill,
+            11..=14 => Step::PowerLoss { seed: self.next() },
+            _ => Step::Write {
+                write: self.write(),
+                wait: self.one_in(6),
+            },
+        }
+    }
+
+    fn write(&mut self) -> Write {
+        match self.roll(20) {
+            0..=10 => Write::Upsert(self.points()),
+            11..=13 => Write::Delete(self.which()),
+            14..=17 => Write::SetPayload {
+                which: self.which(),
+                payload: self.payload(),
+                key: self.one_in(4).then(|| "extra".to_owned()),
+            },
+            18 => {
+                let (field, kind) = self.field();
+                Write::CreateIndex { field, kind }
+            }
+            _ => Write::DropIndex {
+                field: self.field().0,
+            },
+        }
+    }
+
+    fn field(&mut self) -> (String, IndexKind) {
+        match self.roll(2) {
+            0 => ("color".to_owned(), IndexKind::Keyword),
+            _ => ("size".to_owned(), IndexKind::Integer),
+        }
+    }
+
+    fn points(&mut self) -> Vec<Point> {
+        let count = if self.one_in(12) {
+            1 + self.roll(40)
+        } else {
+            1 + self.roll(4)
+        };
+        (0..count).map(|_| self.point()).collect()
+    }
+
+    fn point(&mut self) -> Point {
+        let (first, second) = (self.next(), self.next());
+        Point {
+            id: self.id(),
+            vectors: match self.roll(5) {
+                0 => [Some(first), None],
+                1 => [None, Some(second)],
+                _ => [Some(first), Some(second)],
+            },
+            payload: (!self.one_in(5)).then(|| self.payload()),
+            pad: 0,
+        }
+    }
+
+    fn id(&mut self) -> Id {
+        match self.roll(8) {
+            0 => Id::Uuid(self.roll(20)),
+            _ => Id::Num(self.roll(150)),
+        }
+    }
+
+    fn ids(&mut self) -> Vec<Id> {
+        (0..=self.roll(12)).map(|_| self.id()).collect()
+    }
+
+    fn payload(&mut self) -> Payload {
+        let mut payload = Payload::new();
+        if !self.one_in(4) {
+            payload.insert("color".into(), json!(self.color()));
+        }
+        if !self.one_in(4) {
+            payload.insert("size".into(), json!(self.roll(20)));
+        }
+        if self.one_in(6) {
+            payload.insert("color".into(), json!([self.color(), Value::Null]));
+        }
+        payload
+    }
+
+    fn color(&mut self) -> String {
+        ["red", "green", "blue", "grey"][self.roll(4) as usize].to_owned()
+    }
+
+    fn which(&mut self) -> Which {
+        match self.roll(2) {
+            0 => Which::Ids(self.ids()),
+            _ => Which::Filter(self.clauses()),
+        }
+    }
+
+    pub(crate) fn clauses(&mut self) -> Clauses {
+        let mut clauses = Clauses::default();
+        for _ in 0..=self.roll(3) {
+            let test = self.test();
+            match self.roll(3) {
+                0 => clauses.must.push(test),
+                1 => clauses.should.push(test),
+                _ => clauses.must_not.push(test),
+            }
+        }
+        clauses
+    }
+
+    fn test(&mut self) -> Test {
+        match self.roll(7) {
+            0 => Test::Color(self.color()),
+            1 => Test::ColorAnyOf(vec![self.color(), self.color()]),
+            2 => Test::ColorNoneOf(vec![self.color()]),
+            3 => Test::ColorIsNull,
+            4 => Test::SizeFrom(self.roll(20)),
+            5 => Test::SizeIsEmpty,
+            _ => Test::HasId(self.ids()),
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! What a run does, step by step, in a form that can be written down and read back.
+//!
+//! A trace is a text file: the setup in the first line, a step in each other one, as JSON. Vectors stand
+//! as the seed they are made from.
+
+use std::collections::BTreeMap;
+
+use flatwater_engine::collection::update::{PointInput, Selection, Update};
+use flatwater_engine::config::collection::{
+    CollectionConfig, FieldSchema, FieldType, HnswDiff, OptimizerConfig, VectorParams,
+};
+use flatwater_index::Metric;
+use flatwater_segment::PointId;
+use flatwater_segment::payload::Payload;
+use flatwater_segment::payload::filter::{
+    Condition, FieldCondition, FieldTest, Filter, MatchValue, Range,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::dice::Dice;
+
+/// Names and dimensions of the vectors: one with codes, one without.
+pub(crate) const VECTORS: [(&str, usize); 2] = [("", 64), ("small", 3)];
+
+/// A run that can be replayed.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Trace {
+    pub(crate) setup: Setup,
+    pub(crate) steps: Vec<Step>,
+}
+
+/// The collection of a run, and where it is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Setup {
+    /// KB; small ones make a run fill several segments.
+    pub(crate) segment_kb: usize,
+    /// On the file system instead of in memory; a power loss is a kill there.
+    pub(crate) on_files: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Step {
+    /// Create the collection, if there is none.
+    Create,
+    /// Delete the collection, if there is one.
+    Drop,
+    /// Change the collection.
+    Write {
+        write: Write,
+        /// Whether the acknowledgement waits for the log to be synced.
+        wait: bool,
+    },
+    /// Stop in good order (which takes a checkpoint) and open again.
+    Stop,
+    /// Kill the process and open again.
+    Kill,
+    /// Cut the power and open again; what was not synced is kept or lost as the seed has it.
+    PowerLoss { seed: u64 },
+    /// Compare answers to questions made from the seed.
+    Check { seed: u64 },
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Write {
+    Upsert(Vec<Point>),
+    Delete(Which),
+    SetPayload {
+        which: Which,
+        payload: Payload,
+        key: Option<String>,
+    },
+    CreateIndex {
+        field: String,
+        kind: IndexKind,
+    },
+    DropIndex {
+        field: String,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Point {
+    pub(crate) id: Id,
+    /// For each of [`VECTORS`] the seed of its values, or none.
+    pub(crate) vectors: [Option<u64>; 2],
+    pub(crate) payload: Option<Payload>,
+    /// Bytes of text added to the payload.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) pad: usize,
+}
+
+fn is_zero(pad: &usize) -> bool {
+    *pad == 0
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Id {
+    Num(u64),
+    Uuid(u64),
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Which {
+    Ids(Vec<Id>),
+    Filter(Clauses),
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Clauses {
+    pub(crate) must: Vec<Test>,
+    pub(crate) should: Vec<Test>,
+    pub(crate) must_not: Vec<Test>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Test {
+    Color(String),
+    ColorAnyOf(Vec<String>),
+    ColorNoneOf(Vec<String>),
+    ColorIsNull,
+    SizeFrom(u64),
+    SizeIsEmpty,
+    HasId(Vec<Id>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum IndexKind {
+    Keyword,
+    Integer,
+}
+
+impl Trace {
+    pub(crate) fn to_text(&self) -> String {
+        let mut text = serde_json::to_string(&self.setup).unwrap();
+        for step in &self.steps {
+            text.push('\n');
+            text.push_str(&serde_json::to_string(step).unwrap());
+        }
+        text.push('\n');
+        text
+    }
+
+    pub(crate) fn from_text(text: &str) -> Self {
+        let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+        let first = lines
+            .next()
+            .expect("the first line of a trace is its setup");
+        Self {
+            setup: serde_json::from_str(first).unwrap(),
+            steps: lines
+                .map(|line| serde_json::from_str(line).unwrap())
+                .collect(),
+        }
+    }
+}
+
+impl Setup {
+    pub(crate) fn config(self) -> CollectionConfig {
+        let vector = |size| VectorParams {
+            size,
+            distance: Metric::Euclid,
+            on_disk: None,
+            hnsw: HnswDiff::default(),
+        };
+        let mut config = CollectionConfig {
+            vectors: VECTORS
+                .iter()
+                .map(|&(name, dim)| (name.to_owned(), vector(dim)))
+                .collect(),
+            optimizers: OptimizerConfig {
+                indexing_threshold: 10,
+                max_segment_size: Some(self.segment_kb),
+                ..OptimizerConfig::default()
+            },
+            ..CollectionConfig::default()
+        };
+        config.wal.wal_capacity_mb = 1;
+        config
+    }
+}
+
+impl Id {
+    pub(crate) fn point_id(self) -> PointId {
+        match self {
+            Self::Num(number) => PointId::Num(number),
+            Self::Uuid(number) => PointId::Uuid(u128::from(number) << 64 | 7),
+        }
+    }
+}
+
+fn point_ids(ids: &[Id]) -> Vec<PointId> {
+    ids.iter().map(|id| id.point_id()).collect()
+}
+
+impl Point {
+    pub(crate) fn vectors(&self) -> BTreeMap<String, Vec<f32>> {
+        VECTORS
+            .iter()
+            .zip(self.vectors)
+            .filter_map(|(&(name, dim), seed)| {
+                Some((name.to_owned(), Dice::new(seed?).vector(dim)))
+            })
+            .collect()
+    }
+
+    pub(crate) fn payload(&self) -> Option<Payload> {
+        if self.pad == 0 {
+            return self.payload.clone();
+        }
+        let mut payload = self.payload.clone().unwrap_or_default();
+        payload.insert("pad".to_owned(), Value::from("x".repeat(self.pad)));
+        Some(payload)
+    }
+}
+
+impl Test {
+    fn condition(&self) -> Condition {
+        let field = |key: &str, test| {
+            let key = key.to_owned();
+            Condition::Field(FieldCondition { key, test })
+        };
+        let keywords = |colors: &[String]| {
+            colors
+                .iter()
+                .map(|color| MatchValue::Keyword(color.clone()))
+                .collect()
+        };
+        match self {
+            Self::Color(color) => field(
+                "color",
+                FieldTest::Value(MatchValue::Keyword(color.clone())),
+            ),
+            Self::ColorAnyOf(colors) => field("color", FieldTest::Any(keywords(colors))),
+            Self::ColorNoneOf(colors) => field("color", FieldTest::Except(keywords(colors))),
+            Self::ColorIsNull => Condition::IsNull("color".to_owned()),
+            Self::SizeFrom(from) => {
+                let from = *from as f64;
+                let range = Range {
+                    gte: Some(from),
+                    lt: Some(from + 6.0),
+                    ..Range::default()
+                };
+                field("size", FieldTest::Range(range))
+            }
+            Self::SizeIsEmpty => Condition::IsEmpty("size".to_owned()),
+            Self::HasId(ids) => Condition::HasId(point_ids(ids)),
+        }
+    }
+}
+
+impl Clauses {
+    pub(crate) fn filter(&self) -> Filter {
+        let all = |tests: &[Test]| tests.iter().map(Test::condition).collect();
+        Filter {
+            must: all(&self.must),
+            should: all(&self.should),
+            must_not: all(&self.must_not),
+            min_should: None,
+        }
+    }
+}
+
+impl Which {
+    pub(crate) fn selection(&self) -> Selection {
+        match self {
+            Self::Ids(ids) => Selection::Ids(point_ids(ids)),
+            Self::Filter(clauses) => Selection::Filter(clauses.filter()),
+        }
+    }
+}
+
+impl IndexKind {
+    pub(crate) fn field_type(self) -> FieldType {
+        match self {
+            Self::Keyword => FieldType::Keyword,
+            Self::Integer => FieldType::Integer,
+        }
+    }
+}
+
+impl Write {
+    pub(crate) fn update(&self) -> Update {
+        match self {
+            Self::Upsert(points) => Update::Upsert(
+                points
+                    .iter()
+                    .map(|point| PointInput {
+                        id: point.id.point_id(),
+                        vectors: point.vectors().into_iter().collect(),
+                        payload: point.payload(),
+                    })
+                    .collect(),
+            ),
+            Self::Delete(which) => Update::Delete(which.selection()),
+            Self::SetPayload {
+                which,
+                payload,
+                key,
+            } => Update::SetPayload {
+                selection: which.selection(),
+                payload: payload.clone(),
+                key: key.clone(),
+            },
+            Self::CreateIndex { field, kind } => Update::CreateFieldIndex {
+                field: field.clone(),
+                schema: FieldSchema {
+                    field_type: kind.field_type(),
+                    params: None,
+                },
+            },
+            Self::DropIndex { field } => Update::DeleteFieldIndex {
+                field: field.clone(),
+            },
+        }
+    }
+}
