@@ -4,7 +4,9 @@ use flatwater_segment::payload::Payload;
 use serde_json::{Value, json};
 
 use crate::dice::Dice;
-use crate::step::{Clauses, Id, IndexKind, Point, Setup, Step, Test, Trace, Which, Write};
+use crate::step::{
+    Clauses, Id, IndexKind, NewVectors, Point, Setup, Step, Test, Trace, Which, Write,
+};
 
 /// A trace of so many steps.
 pub(crate) fn trace(seed: u64, steps: usize) -> Trace {
@@ -42,8 +44,22 @@ impl Dice {
     }
 
     fn write(&mut self) -> Write {
-        match self.roll(20) {
+        match self.roll(26) {
             0..=10 => Write::Upsert(self.points()),
+            20 => Write::OverwritePayload {
+                which: self.which(),
+                payload: self.payload(),
+            },
+            21 => Write::DeleteKeys {
+                which: self.which(),
+                keys: vec![["color", "size", "extra"][self.roll(3) as usize].to_owned()],
+            },
+            22 => Write::ClearPayload(self.which()),
+            23..=24 => Write::UpdateVectors((0..=self.roll(2)).map(|_| self.vectors()).collect()),
+            25 => Write::DeleteVectors {
+                which: self.which(),
+                vectors: [[true, false], [false, true], [true, true]][self.roll(3) as usize],
+            },
             11..=13 => Write::Delete(self.which()),
             14..=17 => Write::SetPayload {
                 which: self.which(),
@@ -74,6 +90,18 @@ impl Dice {
             1 + self.roll(4)
         };
         (0..count).map(|_| self.point()).collect()
+    }
+
+    fn vectors(&mut self) -> NewVectors {
+        let (first, second) = (self.next(), self.next());
+        NewVectors {
+            id: self.id(),
+            vectors: match self.roll(3) {
+                0 => [Some(first), None],
+                1 => [None, Some(second)],
+                _ => [Some(first), Some(second)],
+            },
+        }
     }
 
     fn point(&mut self) -> Point {

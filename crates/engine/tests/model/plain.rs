@@ -10,7 +10,7 @@ use flatwater_segment::payload::eval::CompiledFilter;
 use flatwater_segment::payload::filter::Filter;
 use serde_json::Value;
 
-use crate::step::{Which, Write};
+use crate::step::{Which, Write, names};
 
 /// A point as it should be stored.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,6 +52,25 @@ impl Plain {
         }
     }
 
+    /// Whether the engine is to refuse the write, whole.
+    pub(crate) fn refuses(&self, write: &Write) -> bool {
+        match write {
+            Write::UpdateVectors(points) => {
+                let mut ids = points.iter().map(|point| point.id.point_id());
+                ids.any(|id| !self.points.contains_key(&id))
+            }
+            _ => false,
+        }
+    }
+
+    fn change(&mut self, which: &Which, mut change: impl FnMut(&mut Stored)) {
+        for id in self.chosen(which) {
+            if let Some(point) = self.points.get_mut(&id) {
+                change(Arc::make_mut(point));
+            }
+        }
+    }
+
     pub(crate) fn apply(&mut self, write: &Write) {
         match write {
             Write::Upsert(points) => {
@@ -78,6 +97,28 @@ impl Plain {
                         merge(&mut Arc::make_mut(point).payload, payload, key.as_deref());
                     }
                 }
+            }
+            Write::OverwritePayload { which, payload } => {
+                self.change(which, |point| point.payload = payload.clone());
+            }
+            Write::DeleteKeys { which, keys } => self.change(which, |point| {
+                for key in keys {
+                    point.payload.remove(key);
+                }
+            }),
+            Write::ClearPayload(which) => self.change(which, |point| point.payload.clear()),
+            Write::UpdateVectors(points) => {
+                for new in points {
+                    if let Some(point) = self.points.get_mut(&new.id.point_id()) {
+                        Arc::make_mut(point).vectors.extend(new.vectors());
+                    }
+                }
+            }
+            Write::DeleteVectors { which, vectors } => {
+                let names = names(*vectors);
+                self.change(which, |point| {
+                    point.vectors.retain(|name, _| !names.contains(name));
+                });
             }
             Write::CreateIndex { field, kind } => {
                 self.indexes.insert(field.clone(), kind.field_type());

@@ -99,7 +99,15 @@ impl Run {
         };
         let engine = self.engine.as_ref().expect("an engine is open");
         let collection = told("collection", engine.collection(NAME))?;
-        told("writing", collection.update_blocking(write.update(), wait))?;
+        let outcome = collection.update_blocking(write.update(), wait);
+        if plain.refuses(write) {
+            ensure!(
+                outcome.is_err(),
+                "a write that cannot be applied was accepted: {write:?}"
+            );
+            return Ok(());
+        }
+        told("writing", outcome)?;
         plain.apply(write);
         if wait {
             self.all_is_durable();

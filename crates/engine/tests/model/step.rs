@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use flatwater_engine::collection::update::{PointInput, Selection, Update};
+use flatwater_engine::collection::update::{PointInput, PointVectors, Selection, Update};
 use flatwater_engine::config::collection::{
     CollectionConfig, FieldSchema, FieldType, HnswDiff, OptimizerConfig, VectorParams,
 };
@@ -72,6 +72,22 @@ pub(crate) enum Write {
         payload: Payload,
         key: Option<String>,
     },
+    OverwritePayload {
+        which: Which,
+        payload: Payload,
+    },
+    DeleteKeys {
+        which: Which,
+        keys: Vec<String>,
+    },
+    ClearPayload(Which),
+    /// Refused as a whole if one of the points does not exist.
+    UpdateVectors(Vec<NewVectors>),
+    DeleteVectors {
+        which: Which,
+        /// For each of [`VECTORS`] whether it goes.
+        vectors: [bool; 2],
+    },
     CreateIndex {
         field: String,
         kind: IndexKind,
@@ -90,6 +106,36 @@ pub(crate) struct Point {
     /// Bytes of text added to the payload.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) pad: usize,
+}
+
+/// New vectors of a point: the seed of their values for each of [`VECTORS`] that changes.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct NewVectors {
+    pub(crate) id: Id,
+    pub(crate) vectors: [Option<u64>; 2],
+}
+
+impl NewVectors {
+    pub(crate) fn vectors(&self) -> BTreeMap<String, Vec<f32>> {
+        vectors(self.vectors)
+    }
+}
+
+/// Names of the vectors that go.
+pub(crate) fn names(goes: [bool; 2]) -> Vec<String> {
+    let named = VECTORS.iter().zip(goes);
+    named
+        .filter(|(_, goes)| *goes)
+        .map(|((name, _), _)| (*name).to_owned())
+        .collect()
+}
+
+fn vectors(seeds: [Option<u64>; 2]) -> BTreeMap<String, Vec<f32>> {
+    VECTORS
+        .iter()
+        .zip(seeds)
+        .filter_map(|(&(name, dim), seed)| Some((name.to_owned(), Dice::new(seed?).vector(dim))))
+        .collect()
 }
 
 fn is_zero(pad: &usize) -> bool {
@@ -202,13 +248,7 @@ fn point_ids(ids: &[Id]) -> Vec<PointId> {
 
 impl Point {
     pub(crate) fn vectors(&self) -> BTreeMap<String, Vec<f32>> {
-        VECTORS
-            .iter()
-            .zip(self.vectors)
-            .filter_map(|(&(name, dim), seed)| {
-                Some((name.to_owned(), Dice::new(seed?).vector(dim)))
-            })
-            .collect()
+        vectors(self.vectors)
     }
 
     pub(crate) fn payload(&self) -> Option<Payload> {
@@ -308,6 +348,28 @@ impl Write {
                 selection: which.selection(),
                 payload: payload.clone(),
                 key: key.clone(),
+            },
+            Self::OverwritePayload { which, payload } => Update::OverwritePayload {
+                selection: which.selection(),
+                payload: payload.clone(),
+            },
+            Self::DeleteKeys { which, keys } => Update::DeletePayload {
+                selection: which.selection(),
+                keys: keys.clone(),
+            },
+            Self::ClearPayload(which) => Update::ClearPayload(which.selection()),
+            Self::UpdateVectors(points) => Update::UpdateVectors(
+                points
+                    .iter()
+                    .map(|point| PointVectors {
+                        id: point.id.point_id(),
+                        vectors: point.vectors().into_iter().collect(),
+                    })
+                    .collect(),
+            ),
+            Self::DeleteVectors { which, vectors } => Update::DeleteVectors {
+                selection: which.selection(),
+                names: names(*vectors),
             },
             Self::CreateIndex { field, kind } => Update::CreateFieldIndex {
                 field: field.clone(),
