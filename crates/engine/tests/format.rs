@@ -66,7 +66,7 @@ fn pack(files: &BTreeMap<String, Vec<u8>>) -> Vec<u8> {
 
 fn unpack(mut packed: &[u8]) -> BTreeMap<String, Vec<u8>> {
     let mut files = BTreeMap::new();
-    let mut number = |packed: &mut &[u8]| {
+    let number = |packed: &mut &[u8]| {
         let (head, rest) = packed.split_at(8);
         *packed = rest;
         u64::from_le_bytes(head.try_into().unwrap()) as usize

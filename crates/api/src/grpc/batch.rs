@@ -8,7 +8,7 @@ use super::query::{decode_query, decode_search};
 use super::shape::required;
 use super::{edits, points};
 use crate::convert::query::Query;
-use crate::error::{ApiError, Result};
+use crate::error::Result;
 
 /// Reads the updates of a batch, in order. Nothing is applied if one of them cannot be read.
 ///
@@ -94,7 +94,6 @@ fn decode_update(operation: Operation) -> Result<Update> {
                 ..Default::default()
             })
         }
-        _ => Err(ApiError::NotServed("operation".to_owned())),
     }
 }
 

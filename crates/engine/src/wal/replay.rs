@@ -83,6 +83,8 @@ struct Scan {
     files: Vec<OldFile>,
     next_seq: SeqNo,
     visited: u64,
+    /// Up to where anything that was read says that all was synced.
+    claimed: SeqNo,
     broken: Option<Break>,
 }
 
@@ -133,6 +135,7 @@ fn scan(dir: &dyn Directory, options: WalOptions, visit: &mut Visit<'_>) -> Resu
         files,
         next_seq,
         visited,
+        claimed,
         broken,
     })
 }
@@ -147,6 +150,7 @@ pub(super) fn replay(
         mut files,
         next_seq,
         visited,
+        claimed,
         broken,
     } = scan(dir, options, visit)?;
     let next_generation = files.last().map_or(1, |file| file.generation + 1);
