@@ -39,6 +39,15 @@ pub fn candidates1(dim: usize) -> usize {
     ENOUGH * ENOUGH_FROM_DIM * ENOUGH_FROM_DIM / (dim * dim).max(1)
 }
 
+/// How many of the best rows by 8-bit score to rescore for an answer of `k`.
+///
+/// On 116,659 text vectors of 384 dims and 80,000 of 1,024 the best 20 by 8-bit score hold all of
+/// the true 10.
+#[must_use]
+pub fn candidates8(k: usize) -> usize {
+    k.saturating_add(k.max(10))
+}
+
 /// How an estimated dot product `y . p` becomes a score.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {

@@ -13,11 +13,13 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 pub mod dispatch;
+mod prefetch;
 pub mod scalar;
 #[cfg(test)]
 mod tests;
 
 pub use dispatch::{Level, SelectError, available, kernels, select};
+pub use prefetch::prefetch;
 
 use crate::types::Metric;
 
