@@ -118,12 +118,11 @@ impl<'a> Flatwater<'a> {
         };
         let rows = found.iter().take(candidates8(k)).map(|scored| scored.row);
         let mut best = TopK::new(k);
-        flat::exact(
+        flat::rescore(
             self.case.metric,
             query,
             rows,
             |row| self.case.row(row),
-            all,
             &mut best,
         );
         answer.fill(Row::MAX);

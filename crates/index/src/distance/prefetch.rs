@@ -7,17 +7,17 @@ const LINE: usize = 64;
 /// prefetcher follows once a row is being read.
 const LINES_MAX: usize = 8;
 
-/// Asks for the first lines of `bytes`, which never waits and never faults.
+/// Asks for the first lines of `items`, which never waits and never faults.
 #[inline]
-pub fn prefetch(bytes: &[u8]) {
+pub fn prefetch<T>(items: &[T]) {
     #[cfg(target_arch = "x86_64")]
-    for line in 0..bytes.len().div_ceil(LINE).min(LINES_MAX) {
+    for line in 0..size_of_val(items).div_ceil(LINE).min(LINES_MAX) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        let at = bytes.as_ptr().wrapping_add(line * LINE);
+        let at = items.as_ptr().wrapping_byte_add(line * LINE);
         // SAFETY: a prefetch reads nothing that the program can see and ignores bad addresses; the
         // instruction (SSE) is part of x86-64.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast::<i8>()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (bytes, LINE, LINES_MAX);
+    let _ = (items, LINE, LINES_MAX);
 }

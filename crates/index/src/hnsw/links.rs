@@ -17,6 +17,7 @@ use super::levels::Levels;
 use super::params::Params;
 use super::search::LinkRead;
 use crate::Row;
+use crate::distance::prefetch;
 
 /// Marks a free slot; no row has this number.
 pub(super) const EMPTY: Row = Row::MAX;
@@ -180,6 +181,12 @@ impl Links {
             .iter()
             .map(|slot| slot.load(Ordering::Acquire))
             .take_while(|&linked| linked != EMPTY)
+    }
+
+    /// Hint that the list of `row` on `level` is read soon.
+    #[inline]
+    pub(super) fn prefetch(&self, level: usize, row: Row) {
+        prefetch(self.slots(level, row));
     }
 
     /// Lengths of the parts of the level-0 list of `row`; for the builder alone.
