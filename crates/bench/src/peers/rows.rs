@@ -15,6 +15,8 @@ const LINE: usize = 64;
 /// The codes of all rows of a case.
 pub(super) struct Codes {
     encoder: Encoder,
+    /// Bytes from one 8-bit record to the next.
+    stride: usize,
     eight: Aligned,
     /// A segment makes these too, for the rows its graph does not hold yet.
     _one: Aligned,
@@ -59,6 +61,7 @@ impl Codes {
         });
         Self {
             encoder,
+            stride: wide,
             eight,
             _one: one,
         }
@@ -74,8 +77,7 @@ impl Codes {
 
     #[inline]
     fn record(&self, row: Row) -> &[u8] {
-        let stride = self.encoder.stride8();
-        self.eight.at(row as usize * stride, stride)
+        self.eight.at(row as usize * self.stride, self.stride)
     }
 }
 

@@ -117,30 +117,35 @@ impl Encoder {
     }
 
     /// The metric that scores are estimated for.
+    #[inline]
     #[must_use]
     pub fn metric(&self) -> Metric {
         self.metric
     }
 
     /// Coordinates of a vector.
+    #[inline]
     #[must_use]
     pub fn dim(&self) -> usize {
         self.rotation.dim()
     }
 
     /// Bytes of one 8-bit record.
+    #[inline]
     #[must_use]
     pub fn stride8(&self) -> usize {
         record::stride8(self.dim())
     }
 
     /// Bytes of one 1-bit record.
+    #[inline]
     #[must_use]
     pub fn stride1(&self) -> usize {
         record::stride1(self.dim())
     }
 
     /// The rotation, for turning vectors in a buffer of the caller's.
+    #[inline]
     #[must_use]
     pub fn rotation(&self) -> &Arc<Rotation> {
         &self.rotation
@@ -189,6 +194,7 @@ impl Encoder {
         }
     }
 
+    #[inline]
     pub(super) fn query_form(&self) -> Form {
         match self.metric {
             Metric::Cosine | Metric::Dot => Form::Product,
@@ -196,6 +202,7 @@ impl Encoder {
         }
     }
 
+    #[inline]
     pub(super) fn pair_form(&self) -> Form {
         match (self.metric, self.dot_pairs) {
             (Metric::Dot, DotPairs::Distance) => Form::Distance,
@@ -203,6 +210,7 @@ impl Encoder {
         }
     }
 
+    #[inline]
     pub(super) fn center_norm2(&self) -> f32 {
         self.center_norm2
     }

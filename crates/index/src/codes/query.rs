@@ -136,6 +136,7 @@ impl Query {
     }
 
     /// Bytes of one 1-bit record that this query reads.
+    #[inline]
     #[must_use]
     pub fn stride1(&self) -> usize {
         record::stride1(self.dim)

@@ -55,6 +55,7 @@ pub struct Kernels {
 
 impl Kernels {
     /// The score of `a` against `b`, larger is better; see [`score`].
+    #[inline]
     #[must_use]
     pub fn score(&self, metric: Metric, a: &[f32], b: &[f32]) -> f32 {
         match metric {

@@ -145,7 +145,7 @@ pub(super) struct Best {
     keys: Vec<Key>,
     /// For each key, whether its links were followed.
     is_followed: Vec<bool>,
-    /// No key before this one is open.
+    /// Where the best open key stands; past the end if there is none.
     open_from: usize,
     ef: usize,
     /// The key that a newcomer has to beat.
@@ -191,10 +191,7 @@ impl Best {
 
     /// The best open key.
     #[inline]
-    pub(super) fn peek_open(&mut self) -> Option<Key> {
-        while *self.is_followed.get(self.open_from)? {
-            self.open_from += 1;
-        }
+    pub(super) fn peek_open(&self) -> Option<Key> {
         self.keys.get(self.open_from).copied()
     }
 
@@ -203,6 +200,8 @@ impl Best {
     pub(super) fn follow_open(&mut self) {
         if let Some(is_followed) = self.is_followed.get_mut(self.open_from) {
             *is_followed = true;
+        }
+        while self.is_followed.get(self.open_from) == Some(&true) {
             self.open_from += 1;
         }
     }
