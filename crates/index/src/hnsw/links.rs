@@ -183,12 +183,6 @@ impl Links {
             .take_while(|&linked| linked != EMPTY)
     }
 
-    /// Hint that the list of `row` on `level` is read soon.
-    #[inline]
-    pub(super) fn prefetch(&self, level: usize, row: Row) {
-        prefetch(self.slots(level, row));
-    }
-
     /// Lengths of the parts of the level-0 list of `row`; for the builder alone.
     pub(super) fn shape(&self, row: Row) -> Shape {
         let (page, at) = (row as usize / PAGE_ROWS, row as usize % PAGE_ROWS);
@@ -221,6 +215,11 @@ impl LinkRead for Links {
     #[inline]
     fn rows(&self, level: usize, row: Row) -> impl Iterator<Item = Row> + '_ {
         Self::rows(self, level, row)
+    }
+
+    #[inline]
+    fn prefetch(&self, level: usize, row: Row) {
+        prefetch(self.slots(level, row));
     }
 }
 

@@ -52,6 +52,9 @@ impl Hnsw {
 pub(super) trait LinkRead {
     /// The rows that `row` links to on `level`; none where it is not on that level.
     fn rows(&self, level: usize, row: Row) -> impl Iterator<Item = Row> + '_;
+
+    /// Hint that the list of `row` on `level` is read soon.
+    fn prefetch(&self, level: usize, row: Row);
 }
 
 /// [`Hnsw::search`] over any links.
