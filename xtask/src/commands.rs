@@ -1,7 +1,8 @@
 //! The table of commands and what each one runs, in order.
 
+use crate::bench;
 use crate::layers;
-use crate::python;
+use crate::python::{Environment, environment};
 use crate::step::{Failure, Step};
 use crate::tidy;
 use crate::workspace::Workspace;
@@ -9,13 +10,18 @@ use crate::workspace::Workspace;
 type Run = fn(&Workspace, &[String]) -> Result<(), Failure>;
 
 /// Name, what it does, the function that does it.
-const COMMANDS: [(&str, &str, Run); 6] = [
+const COMMANDS: [(&str, &str, Run); 7] = [
     (
         "test",
         "everything: check, unit, then client (what CI runs)",
         test,
     ),
     ("check", "format and lints", check),
+    (
+        "bench",
+        "measurements: `bench peers` compares the index with hnswlib and usearch",
+        bench::run,
+    ),
     (
         "unit",
         "all Rust tests, the rules of `layers` and `tidy` among them",
@@ -99,7 +105,14 @@ fn run_client(workspace: &Workspace, targets: &[&str], rest: &[String]) -> Resul
         .arguments(["build", "--locked"])
         .arguments(targets)
         .run("server")?;
-    let interpreter = python::environment(workspace)?;
+    let interpreter = environment(
+        workspace,
+        &Environment {
+            folder: "venv",
+            requirements: workspace.root.join("tests").join("requirements.txt"),
+            may_compile: false,
+        },
+    )?;
     let folder = workspace.target.join("client-suite");
     std::fs::create_dir_all(&folder)?;
     let binary = folder.join("flatwater");

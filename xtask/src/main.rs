@@ -1,8 +1,8 @@
 //! The developer commands: `cargo xtask NAME`. They print what they run and how long it took, and
 //! stop at the first failure with the command that repeats it.
 //!
-//! Reading order: `commands` (the table of names), `step` (runs one program), `python` (the
-//! virtual environment of the client suite), `layers` and `tidy` (the rules that no compiler
+//! Reading order: `commands` (the table of names), `step` (runs one program), `python`
+//! (virtual environments), `bench` (measurements), `layers` and `tidy` (the rules that no compiler
 //! checks), `docs` (Markdown), `source` (Rust source without comments and strings), `workspace`
 //! (paths).
 #![allow(
@@ -11,6 +11,7 @@
     reason = "a command line tool talks to its user on the terminal"
 )]
 
+mod bench;
 mod commands;
 mod docs;
 mod layers;

@@ -1,7 +1,7 @@
-//! The virtual environment of the Python suite, under the target folder.
+//! Virtual environments of Python under the target folder: the client suite's, the benchmarks'.
 //!
-//! 1. Use the one that is there if its interpreter starts and it was made from the same
-//!    `tests/requirements.txt`.
+//! 1. Use the one that is there if its interpreter starts and it was made from the same file of
+//!    requirements.
 //! 2. Else make a new one with the system's `python3 -m venv` and install the pinned packages.
 //!
 //! Nothing outside the target folder is changed.
@@ -18,14 +18,27 @@ const NO_PYTHON: &str =
 const NO_VENV: &str =
     "python3 has no `venv` or no `ensurepip`; on Debian or Ubuntu: apt-get install python3-venv";
 
-/// The interpreter of the environment, made or renewed if need be.
-pub(crate) fn environment(workspace: &Workspace) -> Result<PathBuf, Failure> {
-    let folder = workspace.target.join("venv");
+/// An environment: where it lies and what is in it.
+#[derive(Debug)]
+pub(crate) struct Environment<'a> {
+    /// Folder below the target folder.
+    pub(crate) folder: &'a str,
+    /// Pinned packages, as pip reads them.
+    pub(crate) requirements: PathBuf,
+    /// Whether packages that come as source are compiled, which needs a compiler.
+    pub(crate) may_compile: bool,
+}
+
+/// The interpreter of an environment, made or renewed if need be.
+pub(crate) fn environment(
+    workspace: &Workspace,
+    wanted: &Environment<'_>,
+) -> Result<PathBuf, Failure> {
+    let folder = workspace.target.join(wanted.folder);
     let interpreter = folder.join("bin").join("python");
-    let wanted = workspace.root.join("tests").join("requirements.txt");
     // Written last, so that an interrupted installation is not taken for a finished one.
     let installed = folder.join("installed-requirements.txt");
-    let requirements = fs::read(&wanted)?;
+    let requirements = fs::read(&wanted.requirements)?;
     if fs::read(&installed).is_ok_and(|made_from| made_from == requirements)
         && succeeds(&interpreter, "pass")
     {
@@ -41,6 +54,11 @@ pub(crate) fn environment(workspace: &Workspace) -> Result<PathBuf, Failure> {
         .arguments(["-m", "venv", "--clear"])
         .arguments([&folder])
         .run("virtual environment")?;
+    let binary_only: &[&str] = if wanted.may_compile {
+        &[]
+    } else {
+        &["--only-binary", ":all:"]
+    };
     Step::new(&interpreter, &workspace.root)
         .arguments([
             "-m",
@@ -50,8 +68,8 @@ pub(crate) fn environment(workspace: &Workspace) -> Result<PathBuf, Failure> {
             "--no-input",
             "--disable-pip-version-check",
         ])
-        .arguments(["--only-binary", ":all:", "--requirement"])
-        .arguments([&wanted])
+        .arguments(binary_only)
+        .arguments(["--requirement".as_ref(), wanted.requirements.as_os_str()])
         .run("Python packages")?;
     fs::write(installed, requirements)?;
     Ok(interpreter)

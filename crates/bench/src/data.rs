@@ -13,16 +13,34 @@ pub(crate) struct Data {
     pub(crate) queries: Vec<Vec<f32>>,
 }
 
+/// What is done to the lengths of vectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Length {
+    /// All are brought to length 1.
+    Unit,
+    /// Rows and queries stay as they are in the files: whole numbers with a dither, halves.
+    AsStored,
+}
+
 impl Data {
-    /// Reads `base.i8.npy` and `query.f16.npy`; at most `rows_max` rows.
+    /// Reads `base.i8.npy` and `query.f16.npy`; at most `rows_max` rows, of length 1.
     pub(crate) fn load(folder: &Path, rows_max: usize) -> Result<Self, Box<dyn Error>> {
+        Self::load_with(folder, rows_max, Length::Unit)
+    }
+
+    /// The same, with the lengths that are asked for.
+    pub(crate) fn load_with(
+        folder: &Path,
+        rows_max: usize,
+        length: Length,
+    ) -> Result<Self, Box<dyn Error>> {
         let (dim, base) = npy(&folder.join("base.i8.npy"), "|i1")?;
         let row = |(index, bytes): (usize, &[u8])| {
             let dithered = (0u64..).zip(bytes).map(|(place, &byte)| {
                 let at = index as u64 * dim as u64 + place;
                 f32::from(byte as i8) + (splitmix64(at) >> 40) as f32 / (1 << 24) as f32 - 0.5
             });
-            unit(dithered.collect())
+            length.apply(dithered.collect())
         };
         let rows = base
             .chunks_exact(dim)
@@ -35,7 +53,7 @@ impl Data {
             return Err(format!("queries have {query_dim} dims, rows {dim}").into());
         }
         let query = |bytes: &[u8]| {
-            unit(
+            length.apply(
                 bytes
                     .chunks_exact(2)
                     .map(|b| half(u16::from_le_bytes([b[0], b[1]])))
@@ -47,9 +65,13 @@ impl Data {
     }
 }
 
-fn unit(mut vector: Vec<f32>) -> Vec<f32> {
-    normalize(&mut vector);
-    vector
+impl Length {
+    fn apply(self, mut vector: Vec<f32>) -> Vec<f32> {
+        if self == Self::Unit {
+            normalize(&mut vector);
+        }
+        vector
+    }
 }
 
 /// Steele, Lea and Flood 2014, the mixing step of SplitMix64.

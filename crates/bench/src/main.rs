@@ -1,14 +1,16 @@
 //! `flatwater-bench`: measures the embedded engine on a folder of real vectors.
 //!
 //! `flatwater-bench load FOLDER [ROWS]` loads the rows, searches while they are indexed and after,
-//! and prints what it measured. The studies that compare with other servers come with their issue.
+//! and prints what it measured. `flatwater-bench peers` compares the index with other libraries.
 
 mod data;
 mod load;
+mod peers;
 
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: flatwater-bench load FOLDER [ROWS]
+       flatwater-bench peers [OPTION VALUE]...
 
 FOLDER holds base.i8.npy and query.f16.npy as tests/data/wordnet-minilm-384 does.
 ROWS   loads only the first so many rows (default: all).";
@@ -25,6 +27,10 @@ fn main() -> ExitCode {
             Ok(rows) => load::run(folder, Some(rows)),
             Err(_) => Err(format!("ROWS is `{rows}`, not a whole number\n\n{USAGE}").into()),
         },
+        ["peers", "--help"] => Err(peers::USAGE.into()),
+        ["peers", ref rest @ ..] => {
+            peers::Options::parse(rest).and_then(|options| peers::run(&options))
+        }
         _ => Err(USAGE.into()),
     };
     match outcome {

@@ -9,7 +9,7 @@
 //! to share a scan among threads, splits the run of records.
 
 use crate::codes::Query;
-use crate::distance::kernels;
+use crate::distance::{kernels, prefetch};
 use crate::topk::TopK;
 use crate::types::{Metric, Row};
 
@@ -30,6 +30,28 @@ pub fn exact<'a>(
 ) {
     let kernels = kernels();
     for row in rows.into_iter().filter(|&row| accept(row)) {
+        best.push(kernels.score(metric, query, vector(row)), row);
+    }
+}
+
+/// Scores candidates again with the originals, by the metric itself.
+///
+/// Shapes: `vector(row)` is as long as `query`. The rows lie anywhere, so each is asked for while
+/// the one before it is scored.
+pub fn rescore<'a>(
+    metric: Metric,
+    query: &[f32],
+    rows: impl IntoIterator<Item = Row>,
+    vector: impl Fn(Row) -> &'a [f32],
+    best: &mut TopK<Row>,
+) {
+    let kernels = kernels();
+    let mut rows = rows
+        .into_iter()
+        .inspect(|&row| prefetch(vector(row)))
+        .peekable();
+    while let Some(row) = rows.next() {
+        let _ahead = rows.peek();
         best.push(kernels.score(metric, query, vector(row)), row);
     }
 }

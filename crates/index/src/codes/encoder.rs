@@ -39,6 +39,15 @@ pub fn candidates1(dim: usize) -> usize {
     ENOUGH * ENOUGH_FROM_DIM * ENOUGH_FROM_DIM / (dim * dim).max(1)
 }
 
+/// How many of the best rows by 8-bit score to rescore for an answer of `k`.
+///
+/// On 116,659 text vectors of 384 dims and 80,000 of 1,024 the best 20 by 8-bit score hold all of
+/// the true 10.
+#[must_use]
+pub fn candidates8(k: usize) -> usize {
+    k.saturating_add(k.max(10))
+}
+
 /// How an estimated dot product `y . p` becomes a score.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
@@ -108,30 +117,35 @@ impl Encoder {
     }
 
     /// The metric that scores are estimated for.
+    #[inline]
     #[must_use]
     pub fn metric(&self) -> Metric {
         self.metric
     }
 
     /// Coordinates of a vector.
+    #[inline]
     #[must_use]
     pub fn dim(&self) -> usize {
         self.rotation.dim()
     }
 
     /// Bytes of one 8-bit record.
+    #[inline]
     #[must_use]
     pub fn stride8(&self) -> usize {
         record::stride8(self.dim())
     }
 
     /// Bytes of one 1-bit record.
+    #[inline]
     #[must_use]
     pub fn stride1(&self) -> usize {
         record::stride1(self.dim())
     }
 
     /// The rotation, for turning vectors in a buffer of the caller's.
+    #[inline]
     #[must_use]
     pub fn rotation(&self) -> &Arc<Rotation> {
         &self.rotation
@@ -180,6 +194,7 @@ impl Encoder {
         }
     }
 
+    #[inline]
     pub(super) fn query_form(&self) -> Form {
         match self.metric {
             Metric::Cosine | Metric::Dot => Form::Product,
@@ -187,6 +202,7 @@ impl Encoder {
         }
     }
 
+    #[inline]
     pub(super) fn pair_form(&self) -> Form {
         match (self.metric, self.dot_pairs) {
             (Metric::Dot, DotPairs::Distance) => Form::Distance,
@@ -194,6 +210,7 @@ impl Encoder {
         }
     }
 
+    #[inline]
     pub(super) fn center_norm2(&self) -> f32 {
         self.center_norm2
     }

@@ -23,6 +23,6 @@ pub mod rotation;
 #[cfg(test)]
 mod tests;
 
-pub use encoder::{DotPairs, Encoder, candidates1};
+pub use encoder::{DotPairs, Encoder, candidates1, candidates8};
 pub use query::Query;
 pub use rotation::Rotation;

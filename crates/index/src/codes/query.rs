@@ -1,5 +1,7 @@
 //! A vector prepared to be compared with the records of one segment.
 
+use std::sync::OnceLock;
+
 use super::Encoder;
 use super::centered::{Centered, pack, round_to_byte};
 use super::encoder::Form;
@@ -18,7 +20,11 @@ pub struct Query {
     center_dot: f32,
     center_norm2: f32,
     eight: Code8,
-    planes: Planes,
+    /// `p = unit_scale * unit`, of which the planes are made at the first 1-bit score: most queries
+    /// walk a graph that holds every row.
+    unit: Vec<f32>,
+    unit_scale: f32,
+    planes: OnceLock<Planes>,
 }
 
 /// The query's 8-bit code; `p` is about `scale * codes`.
@@ -55,8 +61,8 @@ impl Query {
         let mut record = vec![0; encoder.stride8()];
         let centered: Centered = encoder.centered(rotated);
         centered.write8(&mut record);
-        let planes = Planes::new(&centered.unit, centered.scale);
-        Self::assemble(encoder, encoder.query_form(), &record, planes)
+        let Centered { unit, scale, .. } = centered;
+        Self::assemble(encoder, encoder.query_form(), &record, unit, scale)
     }
 
     /// A stored row as the query, for the insertion of that row: `score8` of it equals
@@ -68,15 +74,16 @@ impl Query {
             .iter()
             .map(|&code| f32::from(code))
             .collect();
-        Self::assemble(
-            encoder,
-            encoder.pair_form(),
-            record,
-            Planes::new(&unit, scale),
-        )
+        Self::assemble(encoder, encoder.pair_form(), record, unit, scale)
     }
 
-    fn assemble(encoder: &Encoder, form: Form, record: &[u8], planes: Planes) -> Self {
+    fn assemble(
+        encoder: &Encoder,
+        form: Form,
+        record: &[u8],
+        unit: Vec<f32>,
+        unit_scale: f32,
+    ) -> Self {
         let dim = encoder.dim();
         let Header8 {
             scale,
@@ -94,8 +101,16 @@ impl Query {
             center_dot,
             center_norm2: encoder.center_norm2(),
             eight,
-            planes,
+            unit,
+            unit_scale,
+            planes: OnceLock::new(),
         }
+    }
+
+    #[inline]
+    fn planes(&self) -> &Planes {
+        self.planes
+            .get_or_init(|| Planes::new(&self.unit, self.unit_scale))
     }
 
     /// The estimated score of a row by its 8-bit record.
@@ -117,10 +132,11 @@ impl Query {
     #[must_use]
     pub fn score1(&self, record: &[u8]) -> f32 {
         let code = &record::words(record)[..record::words1(self.dim)];
-        self.score1_of_sum(record, (kernels().bits)(code, &self.planes.bits))
+        self.score1_of_sum(record, (kernels().bits)(code, &self.planes().bits))
     }
 
     /// Bytes of one 1-bit record that this query reads.
+    #[inline]
     #[must_use]
     pub fn stride1(&self) -> usize {
         record::stride1(self.dim)
@@ -133,7 +149,7 @@ impl Query {
         (kernels().bits_run)(
             record::words(records),
             stride_words,
-            &self.planes.bits,
+            &self.planes().bits,
             sums,
         );
     }
@@ -142,7 +158,7 @@ impl Query {
     #[inline]
     pub(crate) fn score1_of_sum(&self, record: &[u8], sum: u32) -> f32 {
         let header = Header1::read(record);
-        let planes = &self.planes;
+        let planes = self.planes();
         let signs_dot = planes.per_sum * sum as f32 + planes.per_one * header.ones as f32;
         let estimate = header.factor * (signs_dot + planes.offset);
         self.combine(estimate, header.norm2, header.center_dot)

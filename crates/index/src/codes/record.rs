@@ -23,18 +23,21 @@ pub const ALIGN: usize = 16;
 
 /// Bytes of one 8-bit record: whole cache lines, so that fetching one row never touches a line
 /// more than its size needs.
+#[inline]
 #[must_use]
 pub const fn stride8(dim: usize) -> usize {
     (HEADER_BYTES + dim).next_multiple_of(64)
 }
 
 /// Bytes of one 1-bit record.
+#[inline]
 #[must_use]
 pub const fn stride1(dim: usize) -> usize {
     (HEADER_BYTES + words1(dim) * 8).next_multiple_of(ALIGN)
 }
 
 /// Words of one 1-bit code.
+#[inline]
 #[must_use]
 pub const fn words1(dim: usize) -> usize {
     dim.div_ceil(64)

@@ -65,6 +65,7 @@ impl Rotation {
     }
 
     /// Coordinates of the vectors it turns.
+    #[inline]
     #[must_use]
     pub fn dim(&self) -> usize {
         self.dim

@@ -59,6 +59,7 @@ impl std::error::Error for SelectError {}
 static CHOSEN: OnceLock<&'static Kernels> = OnceLock::new();
 
 /// The kernels of this process: those of [`select`], or the best ones from the first use on.
+#[inline]
 #[must_use]
 pub fn kernels() -> &'static Kernels {
     CHOSEN.get_or_init(best)

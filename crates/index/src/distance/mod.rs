@@ -13,11 +13,13 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 pub mod dispatch;
+mod prefetch;
 pub mod scalar;
 #[cfg(test)]
 mod tests;
 
 pub use dispatch::{Level, SelectError, available, kernels, select};
+pub use prefetch::prefetch;
 
 use crate::types::Metric;
 
@@ -53,6 +55,7 @@ pub struct Kernels {
 
 impl Kernels {
     /// The score of `a` against `b`, larger is better; see [`score`].
+    #[inline]
     #[must_use]
     pub fn score(&self, metric: Metric, a: &[f32], b: &[f32]) -> f32 {
         match metric {

@@ -15,6 +15,7 @@ use super::params::Params;
 use super::search::{LinkRead, search_links};
 use super::space::Scorer;
 use super::{Hnsw, Scratch};
+use crate::distance::prefetch;
 use crate::{Row, Scored};
 
 /// The links of rows `0..rows`, as arrays.
@@ -218,6 +219,11 @@ impl LinkRead for FrozenGraph<'_> {
         // A damaged link ends the list: no row past the end is ever scored.
         let slots = self.slots(level, row).iter().copied();
         slots.take_while(move |&linked| linked < rows)
+    }
+
+    #[inline]
+    fn prefetch(&self, level: usize, row: Row) {
+        prefetch(self.slots(level, row));
     }
 }
 

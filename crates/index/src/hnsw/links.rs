@@ -17,6 +17,7 @@ use super::levels::Levels;
 use super::params::Params;
 use super::search::LinkRead;
 use crate::Row;
+use crate::distance::prefetch;
 
 /// Marks a free slot; no row has this number.
 pub(super) const EMPTY: Row = Row::MAX;
@@ -214,6 +215,11 @@ impl LinkRead for Links {
     #[inline]
     fn rows(&self, level: usize, row: Row) -> impl Iterator<Item = Row> + '_ {
         Self::rows(self, level, row)
+    }
+
+    #[inline]
+    fn prefetch(&self, level: usize, row: Row) {
+        prefetch(self.slots(level, row));
     }
 }
 

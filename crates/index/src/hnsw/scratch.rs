@@ -21,7 +21,8 @@ pub struct Scratch {
     pub(super) visited: Visited,
     /// Rows that fail the filter and were made candidates all the same (filtered search).
     pub(super) bridged: Visited,
-    /// Scored rows whose links were not followed yet.
+    /// Scored rows whose links were not followed yet, and that do not stand in `best` (plain
+    /// search); all of them (filtered search).
     pub(super) frontier: BinaryHeap<Key>,
     pub(super) best: Best,
     /// Rows of one expansion that are about to be scored.
@@ -100,6 +101,26 @@ impl Visited {
         word & bit == 0
     }
 
+    /// Adds `rows` and leaves in `new` those that were absent, in their order.
+    ///
+    /// About half of the rows that a walk meets are new and no branch predictor knows which, so
+    /// every row is written and only the count depends on the answer.
+    #[inline]
+    pub(super) fn insert_all(&mut self, rows: impl Iterator<Item = Row>, new: &mut Vec<Row>) {
+        /// A list of the default `m`; a longer one makes room as it goes.
+        const ROOM: usize = 32;
+        let mut count = 0;
+        new.resize(ROOM, 0);
+        for row in rows {
+            if count == new.len() {
+                new.push(0);
+            }
+            new[count] = row;
+            count += usize::from(self.insert(row));
+        }
+        new.truncate(count);
+    }
+
     /// Whether `row` is in the set.
     #[inline]
     pub(super) fn contains(&self, row: Row) -> bool {
@@ -117,41 +138,72 @@ impl Visited {
     }
 }
 
-/// The best keys so far, at most `ef` of them, sorted best first.
+/// The best keys so far, at most `ef` of them, sorted best first; each is open until
+/// its links are followed.
 #[derive(Debug, Default)]
 pub(super) struct Best {
     keys: Vec<Key>,
+    /// For each key, whether its links were followed.
+    is_followed: Vec<bool>,
+    /// Where the best open key stands; past the end if there is none.
+    open_from: usize,
     ef: usize,
+    /// The key that a newcomer has to beat.
+    bar: Key,
 }
 
 impl Best {
     fn begin(&mut self, ef: usize) {
         self.keys.clear();
+        self.is_followed.clear();
+        self.open_from = 0;
         self.ef = ef.max(1);
+        self.bar = 0;
     }
 
     /// The key that a newcomer has to beat; 0, the worst of all, while there is room.
     #[inline]
     pub(super) fn bar(&self) -> Key {
-        if self.keys.len() < self.ef {
-            0
-        } else {
-            self.keys.last().copied().unwrap_or(0)
-        }
+        self.bar
     }
 
     pub(super) fn is_full(&self) -> bool {
         self.keys.len() >= self.ef
     }
 
-    /// Adds a key that beats the [`bar`](Self::bar).
+    /// Adds a key that beats the [`bar`](Self::bar), open. Returns whether it is the best open one.
     #[inline]
-    pub(super) fn insert(&mut self, key: Key) {
+    pub(super) fn insert(&mut self, key: Key) -> bool {
         if self.keys.len() == self.ef {
             self.keys.pop();
+            self.is_followed.pop();
         }
         let at = self.keys.partition_point(|&other| other > key);
         self.keys.insert(at, key);
+        self.is_followed.insert(at, false);
+        if self.keys.len() == self.ef {
+            self.bar = self.keys.last().copied().unwrap_or(0);
+        }
+        let is_first = at <= self.open_from;
+        self.open_from = self.open_from.min(at);
+        is_first
+    }
+
+    /// The best open key.
+    #[inline]
+    pub(super) fn peek_open(&self) -> Option<Key> {
+        self.keys.get(self.open_from).copied()
+    }
+
+    /// Takes note that the links of the best open key are followed.
+    #[inline]
+    pub(super) fn follow_open(&mut self) {
+        if let Some(is_followed) = self.is_followed.get_mut(self.open_from) {
+            *is_followed = true;
+        }
+        while self.is_followed.get(self.open_from) == Some(&true) {
+            self.open_from += 1;
+        }
     }
 
     pub(super) fn keys(&self) -> &[Key] {
@@ -179,6 +231,43 @@ mod tests {
                     prop_assert_eq!(visited.insert(row), model.insert(row));
                 }
                 visited.clear();
+            }
+        }
+
+        #[test]
+        fn of_many_rows_those_that_are_new_come_out_in_order(
+            rows in proptest::collection::vec(0_u32..200, 0..80),
+        ) {
+            let (mut one_by_one, mut at_once) = (Visited::default(), Visited::default());
+            let expected: Vec<Row> =
+                rows.iter().copied().filter(|&row| one_by_one.insert(row)).collect();
+            let mut new = vec![7; 3];
+            at_once.insert_all(rows.iter().copied(), &mut new);
+            prop_assert_eq!(&new, &expected);
+            at_once.insert_all(rows.iter().copied(), &mut new);
+            prop_assert!(new.is_empty());
+        }
+
+        #[test]
+        fn open_keys_come_out_best_first_each_once(
+            keys in proptest::collection::vec(1_u64..1000, 0..60), ef in 1_usize..20, every in 1_usize..4,
+        ) {
+            let (mut best, mut followed) = (Best::default(), std::collections::HashSet::new());
+            best.begin(ef);
+            let open = |best: &Best, followed: &HashSet<Key>| {
+                best.keys().iter().copied().find(|key| !followed.contains(key))
+            };
+            let mut seen = HashSet::new();
+            for (i, &key) in keys.iter().enumerate() {
+                if key > best.bar() && seen.insert(key) {
+                    let is_first = best.insert(key);
+                    prop_assert_eq!(is_first, open(&best, &followed) == Some(key));
+                }
+                if i % every == 0 {
+                    prop_assert_eq!(best.peek_open(), open(&best, &followed));
+                    followed.extend(best.peek_open());
+                    best.follow_open();
+                }
             }
         }
 

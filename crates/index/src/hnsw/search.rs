@@ -2,10 +2,10 @@
 //!
 //! 1. From the entry point, on each level above the target's, step to the best neighbour until
 //!    none is better.
-//! 2. On the target level keep a frontier of scored rows and the best `ef`; follow the links of
-//!    the best row of the frontier; score its neighbours that are new; those that beat the worst
-//!    of the best join the frontier.
-//! 3. Stop when the frontier's best is worse than the worst of a full `ef`, or nothing is left.
+//! 2. On the target level keep the best `ef` accepted rows; follow the links of the best one whose
+//!    links were not followed; score its neighbours that are new; those that beat the worst of the
+//!    best join them, or, where they are not accepted, wait in a heap for their turn.
+//! 3. Stop when the best row to follow is worse than the worst of a full `ef`, or nothing is left.
 //!
 //! Nothing here takes a lock or waits: a walk may run while a batch is written and sees a mix of
 //! old and new links, each of which names a row whose code and links exist.
@@ -52,6 +52,9 @@ impl Hnsw {
 pub(super) trait LinkRead {
     /// The rows that `row` links to on `level`; none where it is not on that level.
     fn rows(&self, level: usize, row: Row) -> impl Iterator<Item = Row> + '_;
+
+    /// Hint that the list of `row` on `level` is read soon.
+    fn prefetch(&self, level: usize, row: Row);
 }
 
 /// [`Hnsw::search`] over any links.
@@ -138,30 +141,34 @@ pub(super) fn walk<S: Scorer>(
             }
             let key = key(scorer.score(row), row);
             if key > best.bar() {
-                frontier.push(key);
-                if accept(row) {
-                    best.insert(key);
+                if !accept(row) {
+                    frontier.push(key);
+                } else if best.insert(key) {
+                    links.prefetch(level, row);
                 }
             }
         }
-        let Some(next) = frontier.pop() else {
+        // An accepted row that fell out of the best would be below the bar here.
+        let (accepted, refused) = (best.peek_open(), frontier.peek().copied());
+        let Some(next) = accepted.max(refused).filter(|&next| next >= best.bar()) else {
             return Ok(());
         };
-        if next < best.bar() {
-            return Ok(());
+        if accepted == Some(next) {
+            best.follow_open();
+        } else {
+            frontier.pop();
         }
         if stats.hops.is_multiple_of(EXPANSIONS_PER_ASK) && stop() {
             return Err(Stopped);
         }
         stats.hops += 1;
-        fresh.clear();
-        for row in links.rows(level, row_of(next)) {
-            if visited.insert(row) {
-                if fresh.len() < PREFETCH_AHEAD {
-                    scorer.prefetch(row);
-                }
-                fresh.push(row);
-            }
+        visited.insert_all(links.rows(level, row_of(next)), fresh);
+        for &row in fresh.iter().take(PREFETCH_AHEAD) {
+            scorer.prefetch(row);
+        }
+        // The next row to follow, unless one of the fresh ones is better.
+        if let Some(then) = best.peek_open() {
+            links.prefetch(level, row_of(then));
         }
     }
 }
