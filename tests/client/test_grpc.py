@@ -335,7 +335,6 @@ def test_bad_requests_are_refused_alike(client, grpc_client, filled):
         (lambda c: c.scroll(filled, order_by="row"), "`order_by` is not served yet"),
         (lambda c: c.count(filled, threshold), "Invalid json path: 'a b'"),
         (lambda c: c.count("no-such", None), "Collection `no-such` doesn't exist!"),
-        (lambda c: c.retrieve("..", [1]), "Collection `..` doesn't exist!"),
         (lambda c: c.set_payload(filled, {"a": 1}, points=[1], key="a b"), "Invalid json path"),
         (
             lambda c: c.query_points(filled, models.FusionQuery(fusion=models.Fusion.RRF)),
@@ -355,12 +354,6 @@ def test_bad_requests_are_refused_alike(client, grpc_client, filled):
         ),
         (
             lambda c: c.create_collection(
-                "x/y", models.VectorParams(size=1, distance=models.Distance.DOT)
-            ),
-            "collection name cannot contain '/'",
-        ),
-        (
-            lambda c: c.create_collection(
                 "x", models.VectorParams(size=0, distance=models.Distance.DOT)
             ),
             "vectors.size: value 0 invalid, must be from 1 to 65536",
@@ -374,10 +367,9 @@ def test_bad_requests_are_refused_alike(client, grpc_client, filled):
             "hnsw_config.ef_construct: value 3 invalid, must be 4 or larger",
         ),
     ):
-        if "collection name" in part:
-            continue  # A slash in a path is another path; see below.
         assert part in refusals(client, grpc_client, call)
     assert same(client, grpc_client, lambda c: c.count(filled, deep))["count"] == 300
+    # In a URL these would be other paths.
     for name, part in (("x/y", "cannot contain '/'"), ("..", "cannot be `.`"), ("", "1 to 255")):
         with pytest.raises(grpc.RpcError) as refused:
             grpc_client.create_collection(
