@@ -51,6 +51,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
             let outcome = compare(&case, options, options.repeats, &options.ladder)?;
             println!("{}", outcome.speed_table());
             report.speed.push(outcome);
+            report.keep(options)?;
         }
         if options.parts != Parts::Speed {
             for (kind, metric) in RECALL_CASES {
@@ -58,12 +59,9 @@ pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
                 let outcome = compare(&case, options, 1, &RECALL_WIDTHS)?;
                 println!("{}", outcome.recall_table());
                 report.recall.push(outcome);
+                report.keep(options)?;
             }
         }
-    }
-    if let Some(path) = &options.out {
-        fs::write(path, report.json()?)?;
-        println!("figures: {}", path.display());
     }
     Ok(())
 }

@@ -247,7 +247,15 @@ impl Report {
         }
     }
 
-    pub(super) fn json(&self) -> Result<String, Box<dyn Error>> {
+    /// Writes what there is so far, where the options name a file: a run takes long.
+    pub(super) fn keep(&self, options: &Options) -> Result<(), Box<dyn Error>> {
+        match &options.out {
+            Some(path) => Ok(fs::write(path, self.json()?)?),
+            None => Ok(()),
+        }
+    }
+
+    fn json(&self) -> Result<String, Box<dyn Error>> {
         let all = |outcomes: &[Outcome]| outcomes.iter().map(Outcome::json).collect::<Vec<_>>();
         let mut report = self.facts.clone();
         report["load_at_end"] = json!(

@@ -57,10 +57,6 @@ impl Hnsw {
 }
 
 /// [`Hnsw::search_filtered`] over any links; a level-0 list has at most `links_max` of them.
-#[expect(
-    clippy::too_many_arguments,
-    reason = "the graph's three and the search's five"
-)]
 pub(super) fn search_filtered_links<S: Scorer>(
     links: &impl LinkRead,
     entry: Option<(Row, usize)>,
