@@ -10,7 +10,7 @@ pub mod plan;
 use std::cell::RefCell;
 
 use flatwater_index::Row;
-use flatwater_index::codes::Query;
+use flatwater_index::codes::{Query, candidates8};
 use flatwater_index::distance::kernels;
 use flatwater_index::flat;
 use flatwater_index::hnsw::Scratch;
@@ -198,7 +198,7 @@ impl Search<'_> {
                 if walked > 0
                     && let Some(graph) = self.column.graph()
                 {
-                    candidates.extend(match (graph, codes.codes8()) {
+                    let found = match (graph, codes.codes8()) {
                         (Graph::Growing(graph), Rows::Growing(rows)) => {
                             let scorer = CodeScorer::new(&query, &**rows);
                             self.walk_graph(graph, &scorer, path, walked)
@@ -209,7 +209,9 @@ impl Search<'_> {
                         }
                         // A segment is of one kind. Were it not, its originals would be compared.
                         _ => Vec::new(),
-                    });
+                    };
+                    // The beam is wide to find its way; by their codes the best few hold the answer.
+                    candidates.extend(found.into_iter().take(candidates8(self.search.k)));
                 }
                 candidates.extend(self.scan_codes(&query, codes.codes1(), walked, coded));
                 self.score_originals(self.behind(coded), &mut best);
