@@ -515,7 +515,10 @@ fn on_a_full_disk_reads_and_deletes_go_on_and_writes_come_back_with_the_space() 
     // A segment that filled up cannot be sealed now, and says so; nothing else is wrong.
     let info = trial.engine().collection(NAME).unwrap().info();
     let reason = info.optimizer_error.unwrap_or_default();
-    assert!(info.status != Status::Red || reason.contains("not enough disk space"), "{reason}");
+    assert!(
+        info.status != Status::Red || reason.contains("not enough disk space"),
+        "{reason}"
+    );
     // A restart on the full disk reads everything, and the space brings the writes back.
     assert!(trial.take(&Step::Stop).unwrap());
     assert_eq!(trial.refused_to_open, 0);
