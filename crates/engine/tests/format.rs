@@ -304,7 +304,7 @@ fn damaged_copies_of_the_folder_are_named_and_those_that_matter_are_refused() {
         write_folder(folder.path(), &damaged);
         let mut damages = Vec::new();
         let verified = verify(folder.path(), &mut |damage| {
-            damages.push(damage.to_string())
+            damages.push(damage.to_string());
         });
         let Ok(verified) = verified else {
             panic!("{name}: {verified:?}");

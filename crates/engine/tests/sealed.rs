@@ -329,7 +329,7 @@ fn verify_names_a_damaged_file_and_refuses_a_folder_in_use() {
     std::fs::write(&file, bytes).unwrap();
     let mut damages = Vec::new();
     let verified = verify(folder.path(), &mut |damage| {
-        damages.push(damage.to_string())
+        damages.push(damage.to_string());
     })
     .unwrap();
     assert_eq!((verified.damages, damages.len()), (1, 1), "{damages:?}");

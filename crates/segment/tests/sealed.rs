@@ -1,6 +1,8 @@
 //! A sealed segment answers as the growing one that it was made from, keeps what happens to it later,
 //! and notices every damaged byte.
 
+#![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
+
 use std::sync::Arc;
 
 use flatwater_index::hnsw::{Inline, Params};
@@ -320,7 +322,7 @@ fn any_damaged_file_is_named() {
             std::fs::write(&path, &bad).unwrap();
             let mut damages = Vec::new();
             durable::verify(&dir, Uuid::from_u128(2), &spec(), &mut |d| {
-                damages.push(d.to_string())
+                damages.push(d.to_string());
             });
             assert!(
                 damages.iter().any(|damage| damage.contains(&name)),

@@ -15,7 +15,7 @@ pub(crate) fn run(storage: Option<PathBuf>, arguments: &Arguments) -> ExitCode {
     let path = match storage {
         Some(path) => path,
         None => match options::load(arguments.config_path.as_deref()) {
-            Ok(loaded) => PathBuf::from(loaded.options.storage_path),
+            Ok(loaded) => loaded.options.storage_path,
             Err(fault) => return fail(&format!("error: {fault}")),
         },
     };

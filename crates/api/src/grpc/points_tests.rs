@@ -125,7 +125,8 @@ fn what_is_missing_or_not_served_in_an_upsert_is_named() {
         sparse.contains("`point 4, vector `` as a sparse vector` is not served"),
         "{sparse}"
     );
-    let changes: [(fn(&mut qdrant::UpsertPoints), &str); 4] = [
+    type Change = fn(&mut qdrant::UpsertPoints);
+    let changes: [(Change, &str); 4] = [
         (
             |r| r.update_filter = Some(qdrant::Filter::default()),
             "`update_filter`",

@@ -35,7 +35,7 @@ pub(crate) struct Trace {
 pub(crate) struct Setup {
     /// KB; small ones make a run fill several segments.
     pub(crate) segment_kb: usize,
-    /// On the file system instead of in memory; a power loss is a kill there.
+    /// On the file system instead of in memory; a kill or a power loss is a stop there.
     pub(crate) on_files: bool,
 }
 

@@ -16,6 +16,10 @@ use sorted::SortedIds;
 
 /// Heads and ids of a segment's rows.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one a segment; a box would be one more load for each look-up"
+)]
 pub enum Points {
     /// Of a growing segment.
     Growing {

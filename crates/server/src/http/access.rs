@@ -68,7 +68,7 @@ fn reads_by_post(path: &str) -> bool {
             .strip_prefix(*of)
             .is_some_and(|rest| rest.starts_with('/'))
     };
-    READS_BY_POST.contains(&below) || WITH_VARIANTS.iter().any(|of| is_variant(&of))
+    READS_BY_POST.contains(&below) || WITH_VARIANTS.iter().any(is_variant)
 }
 
 #[cfg(test)]
