@@ -25,7 +25,7 @@ use step::Trace;
 
 /// Seeds of the suite, and steps of each.
 const SEEDS: u64 = 24;
-const STEPS: u64 = 600;
+const STEPS: u64 = 300;
 
 /// Seeds that run at the same time.
 const WORKERS: usize = 2;
