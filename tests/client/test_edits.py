@@ -156,7 +156,9 @@ def test_an_unreadable_operation_of_a_batch_applies_none(server, client, filled)
 def test_batches_of_queries_and_the_older_search_answer_as_single_queries(server, wire, filled):
     queries = [[n + 0.1, 0, 0, 0] for n in (2, 5, 9)]
     single = [wire.query_points(filled, query=q, using="a", limit=3).points for q in queries]
-    requests = [models.QueryRequest(query=q, using="a", limit=3) for q in queries]
+    requests = [
+        models.QueryRequest(query=q, using="a", limit=3, with_payload=True) for q in queries
+    ]
     batch = wire.query_batch_points(filled, requests=requests)
     assert [answer.points for answer in batch] == single
     body = {"vector": {"name": "a", "vector": queries[0]}, "limit": 3}

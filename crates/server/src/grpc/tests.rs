@@ -80,14 +80,14 @@ fn while_starting_calls_are_unavailable_and_say_when_to_come_back() {
 #[test]
 fn calls_that_are_not_served_are_unimplemented_by_name() {
     for (path, text) in [
-        ("/qdrant.Points/Search", "`Points/Search` is not served yet"),
+        ("/qdrant.Points/Facet", "`Points/Facet` is not served yet"),
         (
-            "/qdrant.Points/UpdateBatch",
-            "`Points/UpdateBatch` is not served yet",
+            "/qdrant.Points/QueryGroups",
+            "`Points/QueryGroups` is not served yet",
         ),
         (
-            "/qdrant.Collections/Update",
-            "`Collections/Update` is not served yet",
+            "/qdrant.Collections/CreateShardKey",
+            "`Collections/CreateShardKey` is not served yet",
         ),
         (
             "/qdrant.Snapshots/Create",

@@ -108,12 +108,11 @@ fn unknown_paths_are_404_and_qdrants_unserved_ones_400_in_the_envelope() {
         );
     }
     for (method, path) in [
-        ("PATCH", "/collections/a"),
         ("GET", "/metrics"),
-        ("PUT", "/collections/a/points/payload"),
-        ("PUT", "/collections/a/points/vectors"),
-        ("POST", "/collections/a/points/search"),
-        ("POST", "/collections/aliases"),
+        ("POST", "/collections/a/facet"),
+        ("POST", "/collections/a/points/query/groups"),
+        ("POST", "/collections/a/points/search/matrix/pairs"),
+        ("PUT", "/collections/a/vectors/b"),
     ] {
         let (code, _, text) = call(method, path);
         assert_eq!(code, StatusCode::BAD_REQUEST, "{method} {path}");
