@@ -290,6 +290,8 @@ fn known_points_never_blink_while_segments_are_sealed() {
                     assert_eq!(record.len(), 1);
                     assert!(collection.count(None).unwrap() >= 500);
                     looks.fetch_add(1, Ordering::Relaxed);
+                    // Readers that never rest would leave the idle priority of the builders no core.
+                    std::thread::sleep(Duration::from_millis(4));
                 }
             });
         }
