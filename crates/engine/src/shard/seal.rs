@@ -49,10 +49,9 @@ impl Shard {
         let segments_dir = &self.shared.segments_dir;
         let dir = segments_dir.subdir(&name)?;
         let outcome = match sealed::seal::seal(since, &dir, cancel) {
-            Ok(()) => self.swap(
-                since,
-                sealed::open::open(dir, new_id, self.shared.spec.load_full())?,
-            ),
+            Ok(()) => sealed::open::open(dir, new_id, self.shared.spec.load_full())
+                .map_err(EngineError::from)
+                .and_then(|sealed| self.swap(since, sealed)),
             Err(SealError::Cancelled) => Ok(false),
             Err(SealError::Segment(error)) => Err(error.into()),
         };
