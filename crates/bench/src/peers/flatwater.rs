@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use flatwater_engine::pool::background::ScopedWorkers;
 use flatwater_index::codes::{DotPairs, Encoder, Query, Rotation, candidates8};
-use flatwater_index::hnsw::{Hnsw, Params, Scratch, Space};
+use flatwater_index::hnsw::{Hnsw, Params, Scratch, Space, Walk};
 use flatwater_index::topk::TopK;
 use flatwater_index::{Metric, Row, flat};
 

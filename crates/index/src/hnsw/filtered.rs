@@ -13,7 +13,6 @@
 //!
 //! By the second rule the walk reaches every row that a plain one reaches, if it has to.
 
-use super::Hnsw;
 use super::key::{Key, key, row_of, scored};
 use super::scratch::{Scratch, SearchStats};
 use super::search::{LinkRead, PREFETCH_AHEAD, descend};
@@ -25,38 +24,7 @@ use crate::{Row, Scored};
 /// matching ones it has exhausted: at a 2 % filter that was most of a graph of 10,000 rows.)
 const BRIDGE_BELOW: usize = 2;
 
-impl Hnsw {
-    /// Like [`search`](Self::search) among the rows that `matches`: for filters that pass roughly
-    /// 2 to 60 %. Below that a scan of the matching rows is faster, above it the plain walk.
-    ///
-    /// `matches` is asked often, up to `4 * m^2` times an expansion, and should be a bit test;
-    /// `accept` is asked of matching rows alone. With fewer than `ef` such rows in the graph all
-    /// of them are returned.
-    ///
-    /// Blocks: never. Cost: about `ef * m` scores; up to all rows if fewer than `ef` match.
-    pub fn search_filtered<S: Scorer>(
-        &self,
-        scorer: &S,
-        ef: usize,
-        matches: &impl Fn(Row) -> bool,
-        accept: &impl Fn(Row) -> bool,
-        scratch: &mut Scratch,
-    ) -> Vec<Scored> {
-        let links_max = self.params.links_max(0);
-        search_filtered_links(
-            &self.links,
-            self.entry(),
-            links_max,
-            scorer,
-            ef,
-            matches,
-            accept,
-            scratch,
-        )
-    }
-}
-
-/// [`Hnsw::search_filtered`] over any links; a level-0 list has at most `links_max` of them.
+/// [`Walk::search_filtered`](super::Walk::search_filtered) over any links; a level-0 list has at most `links_max` of them.
 pub(super) fn search_filtered_links<S: Scorer>(
     links: &impl LinkRead,
     entry: Option<(Row, usize)>,

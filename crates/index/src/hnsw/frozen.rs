@@ -10,9 +10,10 @@
 
 use std::sync::atomic::Ordering;
 
+use super::filtered::search_filtered_links;
 use super::links::{EMPTY, Links, Shape};
 use super::params::Params;
-use super::search::{LinkRead, search_links};
+use super::search::{LinkRead, Walk, search_links};
 use super::space::Scorer;
 use super::{Hnsw, Scratch};
 use crate::distance::prefetch;
@@ -152,32 +153,6 @@ impl<'a> FrozenGraph<'a> {
         LinkRead::rows(self, level, row)
     }
 
-    /// As [`Hnsw::search`].
-    pub fn search<S: Scorer>(
-        &self,
-        scorer: &S,
-        ef: usize,
-        accept: &impl Fn(Row) -> bool,
-        scratch: &mut Scratch,
-    ) -> Vec<Scored> {
-        search_links(self, self.entry, scorer, ef, accept, scratch)
-    }
-
-    /// As [`Hnsw::search_filtered`].
-    pub fn search_filtered<S: Scorer>(
-        &self,
-        scorer: &S,
-        ef: usize,
-        matches: &impl Fn(Row) -> bool,
-        accept: &impl Fn(Row) -> bool,
-        scratch: &mut Scratch,
-    ) -> Vec<Scored> {
-        let links_max = 2 * self.m;
-        super::filtered::search_filtered_links(
-            self, self.entry, links_max, scorer, ef, matches, accept, scratch,
-        )
-    }
-
     /// Checks that every slot is free or names another row of the graph. Reads everything.
     ///
     /// # Errors
@@ -209,6 +184,32 @@ impl<'a> FrozenGraph<'a> {
             self.upper.get(start..start + self.m).filter(|_| is_there)
         };
         slots.unwrap_or(&[])
+    }
+}
+
+impl Walk for FrozenGraph<'_> {
+    fn search<S: Scorer>(
+        &self,
+        scorer: &S,
+        ef: usize,
+        accept: &impl Fn(Row) -> bool,
+        scratch: &mut Scratch,
+    ) -> Vec<Scored> {
+        search_links(self, self.entry, scorer, ef, accept, scratch)
+    }
+
+    fn search_filtered<S: Scorer>(
+        &self,
+        scorer: &S,
+        ef: usize,
+        matches: &impl Fn(Row) -> bool,
+        accept: &impl Fn(Row) -> bool,
+        scratch: &mut Scratch,
+    ) -> Vec<Scored> {
+        let links_max = 2 * self.m;
+        search_filtered_links(
+            self, self.entry, links_max, scorer, ef, matches, accept, scratch,
+        )
     }
 }
 

@@ -35,6 +35,7 @@ pub use frozen::{BadGraph, FrozenGraph, GraphParts};
 pub use insert::{BatchReport, Cancelled};
 pub use params::Params;
 pub use scratch::{Scratch, SearchStats};
+pub use search::Walk;
 pub use space::{Inline, Scorer, Space, Workers};
 
 use crate::Row;

@@ -11,6 +11,7 @@
 //! old and new links, each of which names a row whose code and links exist.
 
 use super::Hnsw;
+use super::filtered::search_filtered_links;
 use super::key::{key, row_of, scored};
 use super::scratch::{Scratch, SearchStats};
 use super::space::Scorer;
@@ -27,17 +28,45 @@ const EXPANSIONS_PER_ASK: u64 = 8;
 #[derive(Debug)]
 pub(super) struct Stopped;
 
-impl Hnsw {
+/// A graph that is searched: one that grows, or a frozen one.
+pub trait Walk {
     /// The best rows for `scorer` that `accept` lets through: best first, ties by row, at most
     /// `ef`. The walk passes through rows that are not accepted.
     ///
-    /// Rows at or past [`indexed_len`](Self::indexed_len) can appear while a batch is written, so
-    /// a caller that scans the tail loads that length first and accepts only rows below it.
+    /// Rows at or past [`Hnsw::indexed_len`] can appear while a batch is written, so a caller that
+    /// scans the tail loads that length first and accepts only rows below it.
     /// With fewer than `ef` accepted rows in the graph, all of them are returned.
     ///
     /// Blocks: never. Cost: about `ef * m` scores; if few rows are accepted, up to all of them
     /// ([`search_filtered`](Self::search_filtered) is for that case).
-    pub fn search<S: Scorer>(
+    fn search<S: Scorer>(
+        &self,
+        scorer: &S,
+        ef: usize,
+        accept: &impl Fn(Row) -> bool,
+        scratch: &mut Scratch,
+    ) -> Vec<Scored>;
+
+    /// Like [`search`](Self::search) among the rows that `matches`: for filters that pass roughly
+    /// 2 to 60 %. Below that a scan of the matching rows is faster, above it the plain walk.
+    ///
+    /// `matches` is asked often, up to `4 * m^2` times an expansion, and should be a bit test;
+    /// `accept` is asked of matching rows alone. With fewer than `ef` such rows in the graph all
+    /// of them are returned.
+    ///
+    /// Blocks: never. Cost: about `ef * m` scores; up to all rows if fewer than `ef` match.
+    fn search_filtered<S: Scorer>(
+        &self,
+        scorer: &S,
+        ef: usize,
+        matches: &impl Fn(Row) -> bool,
+        accept: &impl Fn(Row) -> bool,
+        scratch: &mut Scratch,
+    ) -> Vec<Scored>;
+}
+
+impl Walk for Hnsw {
+    fn search<S: Scorer>(
         &self,
         scorer: &S,
         ef: usize,
@@ -45,6 +74,21 @@ impl Hnsw {
         scratch: &mut Scratch,
     ) -> Vec<Scored> {
         search_links(&self.links, self.entry(), scorer, ef, accept, scratch)
+    }
+
+    fn search_filtered<S: Scorer>(
+        &self,
+        scorer: &S,
+        ef: usize,
+        matches: &impl Fn(Row) -> bool,
+        accept: &impl Fn(Row) -> bool,
+        scratch: &mut Scratch,
+    ) -> Vec<Scored> {
+        let (links, entry) = (&self.links, self.entry());
+        let links_max = self.params.links_max(0);
+        search_filtered_links(
+            links, entry, links_max, scorer, ef, matches, accept, scratch,
+        )
     }
 }
 
@@ -57,7 +101,7 @@ pub(super) trait LinkRead {
     fn prefetch(&self, level: usize, row: Row);
 }
 
-/// [`Hnsw::search`] over any links.
+/// [`Walk::search`] over any links.
 pub(super) fn search_links<S: Scorer>(
     links: &impl LinkRead,
     entry: Option<(Row, usize)>,

@@ -1,8 +1,7 @@
 //! The graph of one vector: growing in memory, or frozen in files.
 
 use flatwater_index::Row;
-use flatwater_index::Scored;
-use flatwater_index::hnsw::{BadGraph, FrozenGraph, GraphParts, Hnsw, Scorer, Scratch};
+use flatwater_index::hnsw::{BadGraph, FrozenGraph, GraphParts, Hnsw};
 
 use crate::mapped::{MappedFile, MappedRows};
 
@@ -106,73 +105,5 @@ impl Graph {
             Self::Growing(graph) => Some(graph),
             Self::Frozen(_) => None,
         }
-    }
-}
-
-/// A graph to walk; both kinds are, so that a walk is compiled for each with the rows that go with it.
-pub trait Walk {
-    /// As [`Hnsw::search`].
-    fn search<S: Scorer>(
-        &self,
-        scorer: &S,
-        ef: usize,
-        accept: &impl Fn(Row) -> bool,
-        scratch: &mut Scratch,
-    ) -> Vec<Scored>;
-
-    /// As [`Hnsw::search_filtered`].
-    fn search_filtered<S: Scorer>(
-        &self,
-        scorer: &S,
-        ef: usize,
-        matches: &impl Fn(Row) -> bool,
-        accept: &impl Fn(Row) -> bool,
-        scratch: &mut Scratch,
-    ) -> Vec<Scored>;
-}
-
-impl Walk for Hnsw {
-    fn search<S: Scorer>(
-        &self,
-        scorer: &S,
-        ef: usize,
-        accept: &impl Fn(Row) -> bool,
-        scratch: &mut Scratch,
-    ) -> Vec<Scored> {
-        Self::search(self, scorer, ef, accept, scratch)
-    }
-
-    fn search_filtered<S: Scorer>(
-        &self,
-        scorer: &S,
-        ef: usize,
-        matches: &impl Fn(Row) -> bool,
-        accept: &impl Fn(Row) -> bool,
-        scratch: &mut Scratch,
-    ) -> Vec<Scored> {
-        Self::search_filtered(self, scorer, ef, matches, accept, scratch)
-    }
-}
-
-impl Walk for FrozenGraph<'_> {
-    fn search<S: Scorer>(
-        &self,
-        scorer: &S,
-        ef: usize,
-        accept: &impl Fn(Row) -> bool,
-        scratch: &mut Scratch,
-    ) -> Vec<Scored> {
-        Self::search(self, scorer, ef, accept, scratch)
-    }
-
-    fn search_filtered<S: Scorer>(
-        &self,
-        scorer: &S,
-        ef: usize,
-        matches: &impl Fn(Row) -> bool,
-        accept: &impl Fn(Row) -> bool,
-        scratch: &mut Scratch,
-    ) -> Vec<Scored> {
-        Self::search_filtered(self, scorer, ef, matches, accept, scratch)
     }
 }

@@ -13,14 +13,14 @@ use flatwater_index::Row;
 use flatwater_index::codes::{Query, candidates8};
 use flatwater_index::distance::kernels;
 use flatwater_index::flat;
-use flatwater_index::hnsw::Scratch;
+use flatwater_index::hnsw::{Scratch, Walk};
 use flatwater_index::topk::TopK;
 
 use crate::error::SegmentError;
 use crate::ids::PointId;
 use crate::mask::Mask;
 use crate::parts::column::VectorColumn;
-use crate::parts::graph::{Graph, Walk};
+use crate::parts::graph::Graph;
 use crate::parts::space::{CodeScorer, OriginalScorer};
 use crate::rows::Rows;
 use crate::view::SegmentView;

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::levels::mix;
-use super::{Hnsw, Inline, Params, Scorer, Space, Workers};
+use super::{Hnsw, Inline, Params, Scorer, Space, Walk, Workers};
 use crate::{Row, Scored};
 
 /// Rows of plain floats; the score is the negated squared distance.
