@@ -2,7 +2,7 @@
 
 use flatwater_segment::SeqNo;
 use flatwater_segment::dir::Directory;
-use flatwater_segment::file::codec::{Decoder, Encoder};
+use flatwater_segment::file::codec::Encoder;
 use flatwater_segment::file::{self, Damage, Kind};
 use uuid::Uuid;
 
@@ -62,11 +62,7 @@ impl Manifest {
     }
 
     fn decode(bytes: &[u8]) -> std::result::Result<Self, Damage> {
-        let (version, body) = file::decode(KIND, bytes)?;
-        let mut input = Decoder::new(body);
-        if version != VERSION {
-            return Err(input.damage("version", u64::from(VERSION), u64::from(version)));
-        }
+        let mut input = file::open(KIND, VERSION, bytes)?;
         let seq = input.u64()?;
         let segments = (0..input.count(16)?)
             .map(|_| input.u128().map(Uuid::from_u128))

@@ -96,8 +96,27 @@ pub fn decode(kind: Kind, bytes: &[u8]) -> Result<(u32, &[u8]), Damage> {
     Ok((version, body))
 }
 
+/// A reader of the body of a framed file of `kind` and `version`.
+///
+/// # Errors
+/// As [`decode`]; a version that is not this one.
+pub fn open(kind: Kind, version: u32, bytes: &[u8]) -> Result<codec::Decoder<'_>, Damage> {
+    let (found, body) = decode(kind, bytes)?;
+    let input = codec::Decoder::new(body);
+    if found == version {
+        Ok(input)
+    } else {
+        Err(input.damage("version", version.into(), found.into()))
+    }
+}
+
 /// A [`Damage`] unless both values are the same.
-fn check(check: &'static str, offset: u64, expected: u64, found: u64) -> Result<(), Damage> {
+pub(crate) fn check(
+    check: &'static str,
+    offset: u64,
+    expected: u64,
+    found: u64,
+) -> Result<(), Damage> {
     if expected == found {
         Ok(())
     } else {

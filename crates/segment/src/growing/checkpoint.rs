@@ -100,11 +100,7 @@ impl SegmentState {
     }
 
     fn decode(bytes: &[u8]) -> Result<Self, Damage> {
-        let (version, body) = file::decode(KIND, bytes)?;
-        let mut input = Decoder::new(body);
-        if version != VERSION {
-            return Err(input.damage("version", u64::from(VERSION), u64::from(version)));
-        }
+        let mut input = file::open(KIND, VERSION, bytes)?;
         let seq = input.u64()?;
         let rows = input.u32()?;
         let versions = input.u32()?;

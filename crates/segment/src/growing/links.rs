@@ -16,7 +16,7 @@ use flatwater_index::hnsw::{GraphParts, Hnsw, Params};
 use crate::chunk::ChunkArray;
 use crate::dir::Directory;
 use crate::error::SegmentError;
-use crate::file::codec::{Decoder, Encoder};
+use crate::file::codec::Encoder;
 use crate::file::{self, Damage, Kind};
 use crate::parts::Segment;
 use crate::parts::graph::Graph;
@@ -69,11 +69,7 @@ impl SavedLinks {
     }
 
     fn decode(bytes: &[u8]) -> Result<Self, Damage> {
-        let (version, body) = file::decode(KIND, bytes)?;
-        let mut input = Decoder::new(body);
-        if version != VERSION {
-            return Err(input.damage("version", u64::from(VERSION), u64::from(version)));
-        }
+        let mut input = file::open(KIND, VERSION, bytes)?;
         let rows = input.u32()?;
         let m = input.u64()? as usize;
         let seed = input.u64()?;

@@ -9,7 +9,7 @@ use bytemuck::Pod;
 use crate::chunk::Chunk;
 use crate::dir::{DirError, Directory, Result};
 use crate::file::codec::{Decoder, Encoder};
-use crate::file::{Damage, Kind};
+use crate::file::{Damage, Kind, check};
 
 /// First eight bytes of every mapped file.
 pub const MAGIC: [u8; 8] = *b"FLATWMAP";
@@ -99,23 +99,6 @@ impl Header {
             .checked_mul(self.row_bytes.into())?
             .checked_add(HEADER_BYTES as u64)
     }
-}
-
-fn check(
-    check: &'static str,
-    offset: u64,
-    expected: u64,
-    found: u64,
-) -> std::result::Result<(), Damage> {
-    if expected == found {
-        return Ok(());
-    }
-    Err(Damage {
-        check,
-        offset,
-        expected,
-        found,
-    })
 }
 
 /// A finished mapped file.

@@ -98,11 +98,7 @@ impl SegmentFacts {
     }
 
     fn decode(bytes: &[u8]) -> Result<Self, Damage> {
-        let (version, body) = file::decode(SEGMENT_KIND, bytes)?;
-        let mut input = Decoder::new(body);
-        if version != VERSION {
-            return Err(input.damage("version", u64::from(VERSION), u64::from(version)));
-        }
+        let mut input = file::open(SEGMENT_KIND, VERSION, bytes)?;
         let rows = input.u32()?;
         let seq = input.u64()?;
         let vectors = (0..input.count(10)?)

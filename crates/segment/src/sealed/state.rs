@@ -11,7 +11,7 @@ use super::layout::corrupt;
 use crate::chunk::BlobPos;
 use crate::dir::Directory;
 use crate::error::SegmentError;
-use crate::file::codec::{Decoder, Encoder};
+use crate::file::codec::Encoder;
 use crate::file::{self, Damage, Kind};
 use crate::growing::checkpoint::{
     decode_stamps, deleted_in, encode_stamps, is_recorded, stamps_in,
@@ -59,11 +59,7 @@ impl SealedState {
     }
 
     fn decode(bytes: &[u8]) -> Result<Self, Damage> {
-        let (version, body) = file::decode(KIND, bytes)?;
-        let mut input = Decoder::new(body);
-        if version != VERSION {
-            return Err(input.damage("version", u64::from(VERSION), u64::from(version)));
-        }
+        let mut input = file::open(KIND, VERSION, bytes)?;
         let state = Self {
             seq: input.u64()?,
             versions: input.u32()?,
