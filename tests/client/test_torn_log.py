@@ -80,7 +80,7 @@ def test_damage_before_synced_records_is_reported_and_not_passed_over(killed):
     data = bytearray(log.read_bytes())
     text = data.find(b"point 20 ")
     assert text > 0, "payload text is expected to stand in the log as it is"
-    data[text : text + 6] = b"XXXXXX"
+    data[text : text + 6] = b"damage"
     log.write_bytes(data)
     killed.start(wait=False)
     try:

@@ -84,8 +84,8 @@ pub(crate) fn write(dir: &dyn Directory, aliases: &Aliases) -> Result<()> {
 /// The aliases after `actions`, in order; all of them or none.
 ///
 /// # Errors
-/// `CollectionNotFound` for a target or an alias that is not there, `Invalid` for an alias that is the
-/// name of a collection.
+/// `CollectionNotFound` for a target or an alias that is not there, `CollectionExists` for an alias that
+/// is the name of a collection.
 pub(crate) fn apply(
     aliases: &Aliases,
     actions: &[AliasAction],

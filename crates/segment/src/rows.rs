@@ -53,24 +53,6 @@ impl<T: Pod + Send + Sync> RowRead<T> for MappedRows<T> {
     }
 }
 
-impl<T: Pod + Send + Sync> RowRead<T> for Rows<T> {
-    #[inline]
-    fn row(&self, row: Row) -> &[T] {
-        match self {
-            Self::Growing(rows) => rows.row(row),
-            Self::Sealed(rows) => rows.row(row.into()),
-        }
-    }
-
-    #[inline]
-    fn prefetch(&self, row: Row) {
-        match self {
-            Self::Growing(rows) => rows.prefetch(row),
-            Self::Sealed(rows) => rows.prefetch(row.into()),
-        }
-    }
-}
-
 impl<T: Pod> Rows<T> {
     /// Rows that readers may see.
     #[must_use]

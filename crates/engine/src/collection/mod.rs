@@ -17,7 +17,6 @@ use flatwater_segment::PointId;
 use flatwater_segment::dir::Directory;
 use flatwater_segment::parts::spec::SegmentSpec;
 use flatwater_segment::payload::filter::Filter;
-
 use parking_lot::Mutex;
 
 use crate::config::collection::CollectionConfig;

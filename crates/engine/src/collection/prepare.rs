@@ -29,12 +29,7 @@ pub(super) fn rows(spec: &SegmentSpec, points: Vec<PointInput>) -> Result<(Vec<N
             }
         }
     }
-    let names: Vec<String> = spec
-        .vectors
-        .iter()
-        .map(|vector| vector.name.clone())
-        .collect();
-    let body = op::encode_rows(&names, &rows);
+    let body = op::encode_rows(&spec.names(), &rows);
     Ok((rows, body))
 }
 

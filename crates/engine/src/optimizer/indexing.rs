@@ -186,7 +186,7 @@ pub fn facts(view: &ShardView, jobs: &IndexingJobs) -> Vec<ColumnFacts> {
                 available: column.graph_available(),
                 indexed: column.indexed_len(),
                 vector_bytes: column.spec().dim as u64 * 4,
-                is_full: shared.rows_len() >= shared.spec().rows_max,
+                is_full: shared.is_full(),
                 has_graph: column.graph().is_some(),
                 is_running: jobs.is_running(shared.id(), index),
             });
@@ -202,7 +202,7 @@ pub fn segment_facts(view: &ShardView) -> Vec<SegmentFacts> {
     segments
         .map(|segment| SegmentFacts {
             segment: segment.id(),
-            is_full: segment.is_sealed() || segment.rows_len() >= segment.spec().rows_max,
+            is_full: segment.is_full(),
             is_sealed: segment.is_sealed(),
         })
         .collect()

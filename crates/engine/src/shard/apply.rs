@@ -170,12 +170,6 @@ impl Segments {
         self.applied = seq;
     }
 
-    /// Names of the vectors, in the order of the rows' vectors.
-    pub(super) fn names(&self) -> Vec<String> {
-        let vectors = self.spec.vectors.iter();
-        vectors.map(|vector| vector.name.clone()).collect()
-    }
-
     /// `rows` with what they leave out taken from the points as they are: other vectors, payload.
     ///
     /// # Errors

@@ -234,7 +234,7 @@ impl Writer {
             }
             Prepared::UpdateVectors(rows) => {
                 let rows = self.segments.whole_rows(rows)?;
-                let body = op::encode_rows(&self.segments.names(), &rows);
+                let body = op::encode_rows(&self.segments.spec.names(), &rows);
                 self.segments.reserve_rows(&rows)?;
                 self.log(seq, &body)?;
                 let outcome = self.segments.apply_rows(seq, &rows);

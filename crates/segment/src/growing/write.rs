@@ -187,7 +187,7 @@ impl SegmentWriter {
     /// Whether it takes no more rows.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.growth.is_none() || self.segment.rows_len() >= self.segment.spec.rows_max
+        self.segment.is_full()
     }
 
     /// Makes room for rows and payload versions before their operation is logged.

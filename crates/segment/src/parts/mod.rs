@@ -83,6 +83,12 @@ impl Segment {
         matches!(self.points, Points::Sealed(_))
     }
 
+    /// Whether it takes no more rows.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.is_sealed() || self.rows_len() >= self.spec.rows_max
+    }
+
     /// Its vectors, in the order of [`SegmentSpec::vectors`].
     #[must_use]
     pub fn columns(&self) -> &[Arc<VectorColumn>] {

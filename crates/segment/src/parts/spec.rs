@@ -47,6 +47,13 @@ pub struct SegmentSpec {
 }
 
 impl SegmentSpec {
+    /// Names of the vectors, in their order.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        let vectors = self.vectors.iter();
+        vectors.map(|vector| vector.name.clone()).collect()
+    }
+
     /// Place of a vector by name.
     #[must_use]
     pub fn vector_index(&self, name: &str) -> Option<usize> {
