@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 use super::*;
 use crate::field::FieldType;
 use crate::field::builder::FieldIndexBuilder;
+use crate::payload::datetime::Datetime;
 use crate::payload::filter::{
-    Condition, FieldCondition, FieldTest, Filter, MatchValue, MinShould, Range,
+    Bounds, Condition, FieldCondition, FieldTest, Filter, MatchValue, MinShould, Range,
 };
 use crate::payload::path::JsonPath;
 
@@ -88,9 +89,43 @@ fn scalar() -> impl Strategy<Value = Value> {
         4 => (-2..3_i64).prop_map(Value::from),
         2 => prop_oneof![Just(i64::MIN), Just(i64::MAX), Just((1 << 53) + 1)].prop_map(Value::from),
         1 => Just(Value::from(u64::MAX)),
-        2 => prop_oneof![Just(1.5), Just(-0.0), Just(1.0), Just(1e300)].prop_map(Value::from),
+        2 => prop_oneof![
+            Just(1.5), Just(-0.0), Just(1.0), Just(1e300), Just(5e-324), Just(9_007_199_254_740_992.0),
+            Just(9_223_372_036_854_775_808.0), Just(-9_223_372_036_854_775_808.0),
+        ].prop_map(Value::from),
         5 => prop_oneof![Just(""), Just("x"), Just("y"), Just("z")].prop_map(Value::from),
+        2 => prop::sample::select(MOMENTS.to_vec()).prop_map(Value::from),
+        2 => prop::sample::select(UUIDS.to_vec()).prop_map(Value::from),
     ]
+}
+
+/// Moments, some of them the same in another spelling, and what is none.
+const MOMENTS: [&str; 6] = [
+    "2024-02-29",
+    "2024-02-29T00:00:00Z",
+    "2024-02-29T02:00:00.000001+02:00",
+    "1969-12-31 23:59:59.999999",
+    "9999-12-31T23:59:59Z",
+    "2023-02-29",
+];
+
+/// A UUID in two spellings that are kept apart, another one, and other spellings.
+const UUIDS: [&str; 5] = [
+    "550e8400-e29b-41d4-a716-446655440000",
+    "550E8400-E29B-41D4-A716-446655440000",
+    "00000000-0000-0000-0000-000000000001",
+    "550E8400-e29b-41d4-a716-446655440000",
+    "550e8400e29b41d4a716446655440000",
+];
+
+fn moment() -> impl Strategy<Value = Datetime> {
+    (prop::sample::select(MOMENTS[..5].to_vec()), -1..2_i64)
+        .prop_map(|(text, off)| Datetime::from_micros(Datetime::parse(text).unwrap().micros() + off))
+}
+
+fn moments() -> impl Strategy<Value = Bounds<Datetime>> {
+    let bound = || prop::option::weighted(0.4, moment());
+    (bound(), bound(), bound(), bound()).prop_map(|(lt, lte, gt, gte)| Bounds { lt, lte, gt, gte })
 }
 
 fn value() -> impl Strategy<Value = Value> {
@@ -120,7 +155,12 @@ fn match_value() -> impl Strategy<Value = MatchValue> {
         1 => any::<bool>().prop_map(MatchValue::Bool),
         3 => prop_oneof![-2..3_i64, Just(i64::MIN), Just(i64::MAX)].prop_map(MatchValue::Integer),
         3 => "[xyz]?".prop_map(MatchValue::Keyword),
+        2 => uuid_value(),
     ]
+}
+
+fn uuid_value() -> impl Strategy<Value = MatchValue> {
+    prop::sample::select(UUIDS.to_vec()).prop_map(|text| MatchValue::Keyword(text.to_owned()))
 }
 
 fn match_values() -> impl Strategy<Value = Vec<MatchValue>> {
@@ -128,6 +168,8 @@ fn match_values() -> impl Strategy<Value = Vec<MatchValue>> {
         prop::collection::vec(match_value(), 0..4),
         prop::collection::vec((-2..3_i64).prop_map(MatchValue::Integer), 0..4),
         prop::collection::vec("[xyz]?".prop_map(MatchValue::Keyword), 0..4),
+        prop::collection::vec(any::<bool>().prop_map(MatchValue::Bool), 0..3),
+        prop::collection::vec(uuid_value(), 0..4),
     ]
 }
 
@@ -149,6 +191,7 @@ fn test() -> impl Strategy<Value = FieldTest> {
         match_values().prop_map(FieldTest::Any),
         match_values().prop_map(FieldTest::Except),
         range().prop_map(FieldTest::Range),
+        moments().prop_map(FieldTest::DatetimeRange),
         any::<bool>().prop_map(FieldTest::IsEmpty),
         any::<bool>().prop_map(FieldTest::IsNull),
     ]
@@ -197,7 +240,14 @@ fn filter() -> impl Strategy<Value = Filter> {
 }
 
 fn field_type() -> impl Strategy<Value = FieldType> {
-    prop_oneof![Just(FieldType::Keyword), Just(FieldType::Integer)]
+    prop_oneof![
+        Just(FieldType::Keyword),
+        Just(FieldType::Integer),
+        Just(FieldType::Float),
+        Just(FieldType::Bool),
+        Just(FieldType::Datetime),
+        Just(FieldType::Uuid),
+    ]
 }
 
 /// What happens to a growing segment.

@@ -4,8 +4,9 @@
 //! what they say, `must`, `should`, `must_not`, `min_should` make a nested filter. A misspelt key
 //! would change which points match, so here, unlike elsewhere, unknown keys are refused.
 
+use flatwater_segment::payload::datetime::Datetime;
 use flatwater_segment::payload::filter::{
-    Condition, FieldCondition, FieldTest, Filter, MatchValue, MinShould, Range,
+    Bounds, Condition, FieldCondition, FieldTest, Filter, MatchValue, MinShould, Range,
 };
 use serde_json::Value;
 
@@ -155,7 +156,7 @@ fn field_condition(fields: &Fields<'_>) -> Result<FieldCondition> {
         tests.push(field_match(&inner)?);
     }
     if let Some(inner) = fields.object("range")? {
-        tests.push(FieldTest::Range(range(&inner)?));
+        tests.push(range(&inner)?);
     }
     if let Some(wanted) = fields.bool("is_empty")? {
         tests.push(FieldTest::IsEmpty(wanted));
@@ -238,19 +239,40 @@ fn keyword_or_integer(value: &Value, path: &str) -> Result<MatchValue> {
     }
 }
 
-fn range(fields: &Fields<'_>) -> Result<Range> {
-    let bound = |name: &str| match fields.value(name) {
-        Some(Value::String(_)) => Err(ApiError::NotServed(format!(
-            "{} (range of datetimes)",
-            fields.at(name)
-        ))),
-        _ => fields.number(name),
+/// Bounds are all numbers or all moments; without any, every number is inside.
+fn range(fields: &Fields<'_>) -> Result<FieldTest> {
+    const NAMES: [&str; 4] = ["lt", "lte", "gt", "gte"];
+    let is_text = |name: &&str| matches!(fields.value(name), Some(Value::String(_)));
+    if NAMES.iter().any(is_text) {
+        return Ok(FieldTest::DatetimeRange(Bounds {
+            lt: moment(fields, "lt")?,
+            lte: moment(fields, "lte")?,
+            gt: moment(fields, "gt")?,
+            gte: moment(fields, "gte")?,
+        }));
+    }
+    Ok(FieldTest::Range(Range {
+        lt: fields.number("lt")?,
+        lte: fields.number("lte")?,
+        gt: fields.number("gt")?,
+        gte: fields.number("gte")?,
+    }))
+}
+
+fn moment(fields: &Fields<'_>, name: &str) -> Result<Option<Datetime>> {
+    let Some(text) = fields.string(name)? else {
+        return Ok(None);
     };
-    Ok(Range {
-        lt: bound("lt")?,
-        lte: bound("lte")?,
-        gt: bound("gt")?,
-        gte: bound("gte")?,
+    decode_datetime(text, &fields.at(name)).map(Some)
+}
+
+/// Reads a moment in time; the error has Qdrant's words.
+pub(crate) fn decode_datetime(text: &str, path: &str) -> Result<Datetime> {
+    Datetime::parse(text).ok_or_else(|| {
+        ApiError::Format(format!(
+            "{path}: '{}' is not in a supported date/time format, please use RFC 3339",
+            short(text)
+        ))
     })
 }
 

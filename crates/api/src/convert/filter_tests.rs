@@ -63,7 +63,7 @@ fn matches_are_read() {
 }
 
 #[test]
-fn ranges_are_read_and_datetimes_named() {
+fn ranges_are_of_numbers_or_of_moments() {
     let range = test_of(json!({"key": "n", "range": {"gte": 1, "lt": 2.5, "gt": null}}));
     let expected = Range {
         lt: Some(2.5),
@@ -71,13 +71,33 @@ fn ranges_are_read_and_datetimes_named() {
         ..Range::default()
     };
     assert_eq!(range, FieldTest::Range(expected));
-    let (code, text) =
-        refusal(json!({"must": [{"key": "n", "range": {"gt": "2024-01-01T00:00:00Z"}}]}));
-    assert_eq!(code, 400);
-    assert!(
-        text.contains("`filter.must[0].range.gt (range of datetimes)` is not served"),
-        "{text}"
+    let range =
+        test_of(json!({"key": "n", "range": {"gt": "1970-01-01T00:00:01Z", "lte": "1970-01-02"}}));
+    let expected = Bounds {
+        gt: Some(Datetime::from_micros(1_000_000)),
+        lte: Some(Datetime::from_micros(86_400_000_000)),
+        ..Bounds::default()
+    };
+    assert_eq!(range, FieldTest::DatetimeRange(expected));
+    assert_eq!(
+        test_of(json!({"key": "n", "range": {}})),
+        FieldTest::Range(Range::default())
     );
+    for (bounds, part) in [
+        (
+            json!({"gt": "soon"}),
+            "range.gt: 'soon' is not in a supported date/time format, please use RFC 3339",
+        ),
+        (
+            json!({"gt": "2024-01-01", "lt": 5}),
+            "range.lt: invalid value: 5, expected a string",
+        ),
+        (json!({"gt": true}), "range.gt: invalid value: true"),
+    ] {
+        let (code, text) = refusal(json!({"must": [{"key": "n", "range": bounds}]}));
+        assert_eq!(code, 400);
+        assert!(text.contains(part), "{text}");
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 use qdrant_client::qdrant::{
-    Condition, FieldCondition, Filter, GeoRadius, HasIdCondition, HasVectorCondition,
+    Condition, DatetimeRange, FieldCondition, Filter, GeoRadius, HasIdCondition, HasVectorCondition,
     IsEmptyCondition, IsNullCondition, Match, MinShould, NestedCondition, Range, RepeatedIntegers,
-    RepeatedStrings, SliceCondition, ValuesCount,
+    RepeatedStrings, SliceCondition, Timestamp, ValuesCount,
 };
 use serde_json::json;
 
@@ -104,6 +104,26 @@ fn every_condition_means_what_it_means_in_rest() {
         (
             field(FieldCondition {
                 key: "k".into(),
+                datetime_range: Some(DatetimeRange {
+                    gt: Some(Timestamp {
+                        seconds: 1_709_209_805,
+                        nanos: 250_000_999,
+                    }),
+                    lte: Some(Timestamp {
+                        seconds: -1,
+                        nanos: 0,
+                    }),
+                    ..Default::default()
+                }),
+                ..Default::default()
+            }),
+            json!({"key": "k", "range": {
+                "gt": "2024-02-29T12:30:05.250Z", "lte": "1969-12-31 23:59:59",
+            }}),
+        ),
+        (
+            field(FieldCondition {
+                key: "k".into(),
                 is_empty: Some(false),
                 ..Default::default()
             }),
@@ -189,10 +209,6 @@ fn what_is_not_served_yet_is_named_by_its_place() {
         (
             with(|c| c.values_count = Some(ValuesCount::default())),
             "values_count",
-        ),
-        (
-            with(|c| c.datetime_range = Some(Default::default())),
-            "range.gte (range of datetimes)",
         ),
         (matching(MatchValue::Text("x".into())), "match.text"),
         (matching(MatchValue::Phrase("x".into())), "match.phrase"),

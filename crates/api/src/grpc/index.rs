@@ -98,12 +98,43 @@ fn params(params: IndexParams) -> Result<(&'static str, Shape)> {
                 .with("memory", memory_word("field_index_params", given.memory)?);
             Ok(("integer", shape))
         }
-        IndexParams::FloatIndexParams(_) => only_type("float"),
+        IndexParams::FloatIndexParams(given) => {
+            refuse_nested(given.nested.as_ref())?;
+            let shape = Shape::default()
+                .with("is_principal", given.is_principal)
+                .with("on_disk", given.on_disk)
+                .with("enable_hnsw", given.enable_hnsw)
+                .with("memory", memory_word("field_index_params", given.memory)?);
+            Ok(("float", shape))
+        }
+        IndexParams::BoolIndexParams(given) => {
+            refuse_nested(given.nested.as_ref())?;
+            let shape = Shape::default()
+                .with("on_disk", given.on_disk)
+                .with("enable_hnsw", given.enable_hnsw)
+                .with("memory", memory_word("field_index_params", given.memory)?);
+            Ok(("bool", shape))
+        }
+        IndexParams::DatetimeIndexParams(given) => {
+            refuse_nested(given.nested.as_ref())?;
+            let shape = Shape::default()
+                .with("is_principal", given.is_principal)
+                .with("on_disk", given.on_disk)
+                .with("enable_hnsw", given.enable_hnsw)
+                .with("memory", memory_word("field_index_params", given.memory)?);
+            Ok(("datetime", shape))
+        }
+        IndexParams::UuidIndexParams(given) => {
+            refuse_nested(given.nested.as_ref())?;
+            let shape = Shape::default()
+                .with("is_tenant", given.is_tenant)
+                .with("on_disk", given.on_disk)
+                .with("enable_hnsw", given.enable_hnsw)
+                .with("memory", memory_word("field_index_params", given.memory)?);
+            Ok(("uuid", shape))
+        }
         IndexParams::GeoIndexParams(_) => only_type("geo"),
         IndexParams::TextIndexParams(_) => only_type("text"),
-        IndexParams::BoolIndexParams(_) => only_type("bool"),
-        IndexParams::DatetimeIndexParams(_) => only_type("datetime"),
-        IndexParams::UuidIndexParams(_) => only_type("uuid"),
     }
 }
 
@@ -119,11 +150,19 @@ pub(super) fn encode_schema(schema: &FieldSchema, points: u64) -> qdrant::Payloa
     let data_type = match schema.field_type {
         FieldType::Keyword => qdrant::PayloadSchemaType::Keyword,
         FieldType::Integer => qdrant::PayloadSchemaType::Integer,
+        FieldType::Float => qdrant::PayloadSchemaType::Float,
+        FieldType::Bool => qdrant::PayloadSchemaType::Bool,
+        FieldType::Datetime => qdrant::PayloadSchemaType::Datetime,
+        FieldType::Uuid => qdrant::PayloadSchemaType::Uuid,
     };
     let params = schema.params.as_ref().map(|params| {
         let index_params = match schema.field_type {
             FieldType::Keyword => IndexParams::KeywordIndexParams(keyword_params(params)),
             FieldType::Integer => IndexParams::IntegerIndexParams(integer_params(params)),
+            FieldType::Float => IndexParams::FloatIndexParams(float_params(params)),
+            FieldType::Bool => IndexParams::BoolIndexParams(bool_params(params)),
+            FieldType::Datetime => IndexParams::DatetimeIndexParams(datetime_params(params)),
+            FieldType::Uuid => IndexParams::UuidIndexParams(uuid_params(params)),
         };
         qdrant::PayloadIndexParams {
             index_params: Some(index_params),
@@ -167,6 +206,49 @@ fn integer_params(params: &Map<String, Value>) -> qdrant::IntegerIndexParams {
         lookup: flag(params, "lookup"),
         range: flag(params, "range"),
         is_principal: flag(params, "is_principal"),
+        on_disk: flag(params, "on_disk"),
+        enable_hnsw: flag(params, "enable_hnsw"),
+        memory: memory_of(params),
+        nested: None,
+    }
+}
+
+#[allow(deprecated, reason = "`on_disk` is shown as it was given")]
+fn float_params(params: &Map<String, Value>) -> qdrant::FloatIndexParams {
+    qdrant::FloatIndexParams {
+        on_disk: flag(params, "on_disk"),
+        is_principal: flag(params, "is_principal"),
+        enable_hnsw: flag(params, "enable_hnsw"),
+        memory: memory_of(params),
+        nested: None,
+    }
+}
+
+#[allow(deprecated, reason = "`on_disk` is shown as it was given")]
+fn bool_params(params: &Map<String, Value>) -> qdrant::BoolIndexParams {
+    qdrant::BoolIndexParams {
+        on_disk: flag(params, "on_disk"),
+        enable_hnsw: flag(params, "enable_hnsw"),
+        memory: memory_of(params),
+        nested: None,
+    }
+}
+
+#[allow(deprecated, reason = "`on_disk` is shown as it was given")]
+fn datetime_params(params: &Map<String, Value>) -> qdrant::DatetimeIndexParams {
+    qdrant::DatetimeIndexParams {
+        on_disk: flag(params, "on_disk"),
+        is_principal: flag(params, "is_principal"),
+        enable_hnsw: flag(params, "enable_hnsw"),
+        memory: memory_of(params),
+        nested: None,
+    }
+}
+
+#[allow(deprecated, reason = "`on_disk` is shown as it was given")]
+fn uuid_params(params: &Map<String, Value>) -> qdrant::UuidIndexParams {
+    qdrant::UuidIndexParams {
+        is_tenant: flag(params, "is_tenant"),
         on_disk: flag(params, "on_disk"),
         enable_hnsw: flag(params, "enable_hnsw"),
         memory: memory_of(params),

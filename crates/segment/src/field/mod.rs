@@ -25,7 +25,13 @@ pub(crate) mod postings;
 
 pub(crate) mod keyword;
 
-pub(crate) mod integer;
+pub(crate) mod sorted;
+
+pub(crate) mod number;
+
+pub(crate) mod uuid;
+
+mod values;
 
 pub mod block;
 
@@ -46,8 +52,16 @@ use rows::RowBits;
 pub enum FieldType {
     /// Strings, matched as a whole.
     Keyword,
-    /// Numbers: integers are matched and ranged over, floats ranged over.
+    /// Integers of 64 bits, matched and ranged over. Floats are of another kind, ranges see them too.
     Integer,
+    /// Numbers, ranged over; integers among them are matched too.
+    Float,
+    /// True and false, matched.
+    Bool,
+    /// Texts that spell a moment, ranged over.
+    Datetime,
+    /// Texts that spell a UUID, matched as texts.
+    Uuid,
 }
 
 /// An index at one moment: immutable blocks over the rows [0, covered), each with its marks.
@@ -192,10 +206,7 @@ impl FieldIndex {
     }
 
     fn answers(&self, test: &FieldTest) -> bool {
-        match self.field_type {
-            FieldType::Keyword => keyword::answers(test),
-            FieldType::Integer => integer::answers(test),
-        }
+        values::answers(self.field_type, test)
     }
 }
 

@@ -18,7 +18,8 @@ use serde_json::Value;
 use thiserror::Error;
 
 use super::Payload;
-use super::filter::{Condition, FieldTest, Filter, MatchValue};
+use super::datetime::Datetime;
+use super::filter::{Bounds, Condition, FieldTest, Filter, MatchValue};
 use super::path::{JsonPath, PathError};
 use super::scalar::{ValueSet, any_element, is_nothing};
 use crate::ids::PointId;
@@ -235,6 +236,10 @@ impl FieldCheck {
                 payload,
                 |value| matches!(value, Value::Number(n) if range.holds(n)),
             ),
+            FieldTest::DatetimeRange(bounds) => self.any(
+                payload,
+                |value| matches!(value, Value::String(s) if is_inside(bounds, s)),
+            ),
             FieldTest::IsEmpty(wanted) => self.is_empty(payload) == *wanted,
             FieldTest::IsNull(wanted) => self.any(payload, Value::is_null) == *wanted,
         }
@@ -248,6 +253,10 @@ impl FieldCheck {
     fn is_empty(&self, payload: &Payload) -> bool {
         !self.path.any(payload, &mut |value| !is_nothing(value))
     }
+}
+
+fn is_inside(bounds: &Bounds<Datetime>, text: &str) -> bool {
+    Datetime::parse(text).is_some_and(|moment| bounds.contains(moment))
 }
 
 fn equals(wanted: &MatchValue, value: &Value) -> bool {

@@ -1,5 +1,6 @@
 //! Syntax tree of a filter, as Qdrant defines its meaning.
 
+use super::datetime::Datetime;
 use crate::ids::PointId;
 
 /// A boolean combination of conditions. An absent clause does not constrain.
@@ -59,6 +60,8 @@ pub enum FieldTest {
     Except(Vec<MatchValue>),
     /// A number inside these bounds (compared as f64; integers compared exactly where they fit).
     Range(Range),
+    /// A text that spells a moment inside these bounds.
+    DatetimeRange(Bounds<Datetime>),
     /// `is_empty: true` (or its opposite) written inside a field condition.
     IsEmpty(bool),
     /// `is_null: true` (or its opposite) written inside a field condition.
@@ -77,14 +80,28 @@ pub enum MatchValue {
 }
 
 /// Bounds of a range; all that are given must hold.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Range {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds<T> {
     /// Value < this.
-    pub lt: Option<f64>,
+    pub lt: Option<T>,
     /// Value <= this.
-    pub lte: Option<f64>,
+    pub lte: Option<T>,
     /// Value > this.
-    pub gt: Option<f64>,
+    pub gt: Option<T>,
     /// Value >= this.
-    pub gte: Option<f64>,
+    pub gte: Option<T>,
+}
+
+/// Bounds of numbers.
+pub type Range = Bounds<f64>;
+
+impl<T> Default for Bounds<T> {
+    fn default() -> Self {
+        Self {
+            lt: None,
+            lte: None,
+            gt: None,
+            gte: None,
+        }
+    }
 }
