@@ -121,14 +121,15 @@ READS = [
      ["indexed_only"]),
     ("geo_radius is not served", QUERY, {"query": Q, "filter": {"must": [
         {"key": "p", "geo_radius": {"center": {"lat": 1, "lon": 1}, "radius": 1}}]}}, 400, ["geo_radius"]),
-    ("values_count is not served", SCROLL, {"filter": {"must": [
-        {"key": "p", "values_count": {"gt": 1}}]}}, 400, ["values_count"]),
-    ("nested is not served", SCROLL, {"filter": {"must": [
-        {"nested": {"key": "p", "filter": {}}}]}}, 400, ["nested"]),
+    ("values_count below 0", SCROLL, {"filter": {"must": [
+        {"key": "p", "values_count": {"gt": -1}}]}}, 400, ["values_count", "-1"]),
+    ("nested without a filter", SCROLL, {"filter": {"must": [{"nested": {"key": "p"}}]}}, 400, ["nested.filter"]),
+    ("a range from no moment", SCROLL, {"filter": {"must": [
+        {"key": "p", "range": {"gt": "soon"}}]}}, 400, ["soon", "RFC 3339"]),
     ("order_by is not served", SCROLL, {"order_by": "a"}, 400, ["order_by"]),
     ("scroll limit 0", SCROLL, {"limit": 0}, 422, ["limit", "0", "1"]),
     ("scroll from an invalid id", SCROLL, {"offset": "seven"}, 400, ["seven"]),
-    ("count, unknown vector", COUNT, {"filter": {"must": [{"has_vector": "head"}]}}, 400, ["has_vector"]),
+    ("count, a vector that is no name", COUNT, {"filter": {"must": [{"has_vector": 7}]}}, 400, ["has_vector"]),
     ("ids that are invalid", POINTS, {"ids": [1, "seven"]}, 400, ["seven"]),
 ]
 

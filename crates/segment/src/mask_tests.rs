@@ -11,7 +11,7 @@ use crate::field::FieldType;
 use crate::field::builder::FieldIndexBuilder;
 use crate::payload::datetime::Datetime;
 use crate::payload::filter::{
-    Bounds, Condition, FieldCondition, FieldTest, Filter, MatchValue, MinShould, Range,
+    Bounds, Condition, FieldCondition, FieldTest, Filter, MatchValue, MinShould, NestedCondition, Range,
 };
 use crate::payload::path::JsonPath;
 
@@ -38,6 +38,19 @@ impl RowSource for Rows {
             PointId::Uuid(_) => None,
         }
     }
+
+    /// Every third row has the vector "third".
+    fn has_vector(&self, row: Row, name: &str) -> bool {
+        name == "third" && row % 3 == 0
+    }
+
+    fn rows_with_vector(&self, name: &str) -> RowBits {
+        let mut rows = RowBits::new(self.len());
+        (0..self.len())
+            .filter(|row| self.has_vector(*row, name))
+            .for_each(|row| rows.insert(row));
+        rows
+    }
 }
 
 type Indexes = BTreeMap<String, Arc<FieldIndex>>;
@@ -46,7 +59,10 @@ fn check(filter: &Filter, indexes: &Indexes, rows: &Rows) -> Result<(), TestCase
     let filter = CompiledFilter::new(filter).unwrap();
     let mask = Mask::build(&filter, indexes, rows);
     let expected: Vec<Row> = (0..rows.len())
-        .filter(|row| filter.matches(rows.id(*row), &rows.0[*row as usize]))
+        .filter(|row| {
+            let has_vector = |name: &str| rows.has_vector(*row, name);
+            filter.matches(rows.id(*row), &rows.0[*row as usize], &has_vector)
+        })
         .collect();
     let accepted: Vec<Row> = (0..rows.len() + 3)
         .filter(|row| mask.accepts(*row))
@@ -78,8 +94,8 @@ fn check(filter: &Filter, indexes: &Indexes, rows: &Rows) -> Result<(), TestCase
     Ok(())
 }
 
-const PATHS: [&str; 9] = [
-    "a", "b", "c.x", "c[].x", "a[]", "b[0]", "\"q.k\"", "c", "\"a\"",
+const PATHS: [&str; 10] = [
+    "a", "b", "c.x", "c[].x", "a[]", "b[0]", "\"q.k\"", "c", "\"a\"", "x",
 ];
 
 fn scalar() -> impl Strategy<Value = Value> {
@@ -185,6 +201,11 @@ fn range() -> impl Strategy<Value = Range> {
     (bound(), bound(), bound(), bound()).prop_map(|(lt, lte, gt, gte)| Range { lt, lte, gt, gte })
 }
 
+fn counts() -> impl Strategy<Value = Bounds<usize>> {
+    let bound = || prop::option::weighted(0.3, 0..4_usize);
+    (bound(), bound(), bound(), bound()).prop_map(|(lt, lte, gt, gte)| Bounds { lt, lte, gt, gte })
+}
+
 fn test() -> impl Strategy<Value = FieldTest> {
     prop_oneof![
         match_value().prop_map(FieldTest::Value),
@@ -192,6 +213,7 @@ fn test() -> impl Strategy<Value = FieldTest> {
         match_values().prop_map(FieldTest::Except),
         range().prop_map(FieldTest::Range),
         moments().prop_map(FieldTest::DatetimeRange),
+        counts().prop_map(FieldTest::ValuesCount),
         any::<bool>().prop_map(FieldTest::IsEmpty),
         any::<bool>().prop_map(FieldTest::IsNull),
     ]
@@ -207,9 +229,18 @@ fn condition() -> impl Strategy<Value = Condition> {
         1 => path().prop_map(Condition::IsEmpty),
         1 => path().prop_map(Condition::IsNull),
         1 => prop::collection::vec((0..1200_u64).prop_map(PointId::Num), 0..5).prop_map(Condition::HasId),
+        1 => prop::sample::select(vec!["third", "fourth"])
+            .prop_map(|name| Condition::HasVector(name.to_owned())),
     ];
     leaf.prop_recursive(2, 16, 3, |inner| {
-        filter_of(inner).prop_map(Condition::Filter)
+        let key = prop::sample::select(vec!["a", "b", "c", "c[]"]);
+        prop_oneof![
+            filter_of(inner.clone()).prop_map(Condition::Filter),
+            (key, filter_of(inner)).prop_map(|(key, filter)| {
+                let key = key.to_owned();
+                Condition::Nested(NestedCondition { key, filter })
+            }),
+        ]
     })
 }
 
@@ -510,6 +541,51 @@ fn an_unindexed_part_leaves_only_the_indexed_candidates_open() {
         (mask.upper_count(), mask.undecided(), mask.count()),
         (800, 800, 400)
     );
+}
+
+#[test]
+fn an_index_on_a_field_of_elements_narrows_a_nested_filter() {
+    let payload = |n: usize| {
+        let other = if n % 10 == 0 { "x" } else { "y" };
+        json!({"a": [{"b": n % 50, "c": "x"}, {"b": 7, "c": other}]})
+    };
+    let rows = Rows(
+        (0..600)
+            .map(|n| Arc::new(payload(n).as_object().unwrap().clone()))
+            .collect(),
+    );
+    let path = JsonPath::parse("a[].b").unwrap();
+    let mut builder = FieldIndexBuilder::new(path, FieldType::Integer);
+    (0..)
+        .zip(&rows.0)
+        .for_each(|(row, payload)| builder.push(row, payload));
+    let indexes = BTreeMap::from([("a[].b".to_owned(), builder.finish())]);
+    let b = |n| field("b", FieldTest::Value(MatchValue::Integer(n)));
+    let found = |filter: Filter| {
+        let nested = NestedCondition {
+            key: "a".to_owned(),
+            filter,
+        };
+        let filter = Filter {
+            must: vec![Condition::Nested(nested)],
+            ..Filter::default()
+        };
+        let filter = CompiledFilter::new(&filter).unwrap();
+        let mask = Mask::build(&filter, &indexes, &rows);
+        (mask.upper_count(), mask.count())
+    };
+    let must = |must| Filter {
+        must,
+        ..Filter::default()
+    };
+    assert_eq!(found(must(vec![b(3), is("c", "x")])), (12, 12));
+    assert_eq!(found(must(vec![b(3), is("c", "y")])), (12, 0));
+    assert_eq!(found(must(vec![b(7), is("c", "x")])), (600, 72));
+    let must_not = Filter {
+        must_not: vec![b(7)],
+        ..Filter::default()
+    };
+    assert_eq!(found(must_not), (600, 588));
 }
 
 #[test]

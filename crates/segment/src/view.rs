@@ -6,6 +6,7 @@ use flatwater_index::Row;
 
 use crate::chunk::BlobPos;
 use crate::error::SegmentError;
+use crate::field::rows::RowBits;
 use crate::ids::{PointId, SeqNo};
 use crate::mask::{Mask, RowSource};
 use crate::parts::Segment;
@@ -129,6 +130,11 @@ impl SegmentView {
             .then(|| column.originals().row(row))
     }
 
+    fn column_of(&self, name: &str) -> Option<&VectorColumn> {
+        let place = self.segment.spec.vector_index(name)?;
+        self.segment.columns.get(place).map(|column| &**column)
+    }
+
     /// Live points that have a value under an indexed field; 0 without an index of that name.
     #[must_use]
     pub fn points_with_field(&self, field: &str) -> u64 {
@@ -189,5 +195,22 @@ impl RowSource for SegmentView {
 
     fn row_of(&self, id: PointId) -> Option<Row> {
         self.row_of_point(id)
+    }
+
+    fn has_vector(&self, row: Row, name: &str) -> bool {
+        self.column_of(name)
+            .is_some_and(|column| column.has(row, self.watermark))
+    }
+
+    fn rows_with_vector(&self, name: &str) -> RowBits {
+        let Some(column) = self.column_of(name) else {
+            return RowBits::new(self.len);
+        };
+        let mut rows = RowBits::full(self.len);
+        let without = column
+            .stamped_rows()
+            .filter(|&(_, stamp)| stamp <= self.watermark);
+        without.for_each(|(row, _)| rows.remove(row));
+        rows
     }
 }

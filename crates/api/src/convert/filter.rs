@@ -1,12 +1,12 @@
 //! Filters: Qdrant's JSON to the syntax tree that the engine evaluates.
 //!
-//! A condition is told by its keys: `key` is a test of a field, `has_id`, `is_empty`, `is_null` are
-//! what they say, `must`, `should`, `must_not`, `min_should` make a nested filter. A misspelt key
+//! A condition is told by its keys: `key` is a test of a field, `has_id`, `has_vector`, `is_empty`,
+//! `is_null`, `nested` are what they say, `must`, `should`, `must_not`, `min_should` make a nested filter. A misspelt key
 //! would change which points match, so here, unlike elsewhere, unknown keys are refused.
 
 use flatwater_segment::payload::datetime::Datetime;
 use flatwater_segment::payload::filter::{
-    Bounds, Condition, FieldCondition, FieldTest, Filter, MatchValue, MinShould, Range,
+    Bounds, Condition, FieldCondition, FieldTest, Filter, MatchValue, MinShould, NestedCondition, Range,
 };
 use serde_json::Value;
 
@@ -19,15 +19,10 @@ use crate::validate::{self, NESTING_MAX};
 const CLAUSES: [&str; 4] = ["must", "should", "must_not", "min_should"];
 
 /// Conditions that Qdrant has and we do not serve yet.
-const CONDITIONS_NOT_SERVED: [&str; 3] = ["has_vector", "nested", "slice"];
+const CONDITIONS_NOT_SERVED: [&str; 1] = ["slice"];
 
 /// Tests of a field that Qdrant has and we do not serve yet.
-const TESTS_NOT_SERVED: [&str; 4] = [
-    "geo_bounding_box",
-    "geo_radius",
-    "geo_polygon",
-    "values_count",
-];
+const TESTS_NOT_SERVED: [&str; 3] = ["geo_bounding_box", "geo_radius", "geo_polygon"];
 
 /// Matches that Qdrant has and we do not serve yet.
 const MATCHES_NOT_SERVED: [&str; 4] = ["text", "text_any", "phrase", "prefix"];
@@ -115,6 +110,14 @@ fn condition(value: &Value, path: String, level: usize) -> Result<Condition> {
         };
         return decode_ids(list, &fields.at("has_id")).map(Condition::HasId);
     }
+    if has("has_vector") {
+        fields.required("has_vector")?;
+        let name = fields.string("has_vector")?.unwrap_or_default();
+        return Ok(Condition::HasVector(name.to_owned()));
+    }
+    if has("nested") {
+        return nested(&fields, level).map(Condition::Nested);
+    }
     if has("is_empty") {
         return key_of(&fields, "is_empty").map(Condition::IsEmpty);
     }
@@ -122,6 +125,15 @@ fn condition(value: &Value, path: String, level: usize) -> Result<Condition> {
         return key_of(&fields, "is_null").map(Condition::IsNull);
     }
     filter(value, path, level + 1).map(Condition::Filter)
+}
+
+/// `{"nested": {"key": "path", "filter": {}}}`.
+fn nested(fields: &Fields<'_>, level: usize) -> Result<NestedCondition> {
+    let value = fields.required("nested")?;
+    let inner = Fields::of(value, fields.at("nested"))?;
+    let key = payload_key(&inner)?;
+    let filter = filter(inner.required("filter")?, inner.at("filter"), level + 1)?;
+    Ok(NestedCondition { key, filter })
 }
 
 /// The path in `{"is_empty": {"key": "path"}}`.
@@ -157,6 +169,14 @@ fn field_condition(fields: &Fields<'_>) -> Result<FieldCondition> {
     }
     if let Some(inner) = fields.object("range")? {
         tests.push(range(&inner)?);
+    }
+    if let Some(inner) = fields.object("values_count")? {
+        tests.push(FieldTest::ValuesCount(Bounds {
+            lt: inner.count("lt")?,
+            lte: inner.count("lte")?,
+            gt: inner.count("gt")?,
+            gte: inner.count("gte")?,
+        }));
     }
     if let Some(wanted) = fields.bool("is_empty")? {
         tests.push(FieldTest::IsEmpty(wanted));

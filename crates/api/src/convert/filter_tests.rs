@@ -133,6 +133,46 @@ fn has_id_takes_integers_and_uuids() {
 }
 
 #[test]
+fn counts_vectors_and_nested_filters_are_read() {
+    let counts = test_of(json!({"key": "a", "values_count": {"gte": 1, "lt": 4, "gt": null}}));
+    let expected = Bounds {
+        gte: Some(1),
+        lt: Some(4),
+        ..Bounds::default()
+    };
+    assert_eq!(counts, FieldTest::ValuesCount(expected));
+    for name in ["", "image"] {
+        assert_eq!(
+            one(json!({ "has_vector": name })),
+            Condition::HasVector(name.to_owned())
+        );
+    }
+    let inner = json!({"must": [{"key": "b", "is_null": true}], "should": {"has_id": [1]}});
+    assert_eq!(
+        one(json!({"nested": {"key": "a.list", "filter": inner}})),
+        Condition::Nested(NestedCondition {
+            key: "a.list".to_owned(),
+            filter: decode(inner).unwrap(),
+        })
+    );
+    for (bad, part) in [
+        (json!({"key": "a", "values_count": {"gt": -1}}), "values_count.gt"),
+        (json!({"key": "a", "values_count": {"gt": 1.5}}), "values_count.gt"),
+        (json!({"key": "a", "values_count": 3}), "values_count"),
+        (json!({"has_vector": 3}), "has_vector"),
+        (json!({"has_vector": null}), "missing field `filter.must[0].has_vector`"),
+        (json!({"nested": {"key": "a"}}), "missing field `filter.must[0].nested.filter`"),
+        (json!({"nested": {"filter": {}}}), "missing field `filter.must[0].nested.key`"),
+        (json!({"nested": {"key": "a b", "filter": {}}}), "Invalid json path"),
+        (json!({"nested": {"key": "a", "filter": {"musst": []}}}), "unknown field `musst`"),
+    ] {
+        let (code, text) = refusal(json!({ "must": [bad] }));
+        assert_eq!(code, 400);
+        assert!(text.contains(part), "{text}");
+    }
+}
+
+#[test]
 fn min_should_needs_at_least_one() {
     let test = json!({"key": "a", "match": {"value": 1}});
     let ok = decode(json!({"min_should": {"conditions": [test], "min_count": 1}})).unwrap();

@@ -10,7 +10,7 @@ use super::shape::{Shape, number_if, required};
 use super::moments::datetime_text;
 use crate::error::{ApiError, Result};
 
-/// The filter as an object. The reader of messages stops at 100 levels, two for each filter inside
+/// The filter as an object. The reader of messages stops at 100 levels, two or more for each filter inside
 /// another, which bounds the recursion here.
 pub(super) fn shape(filter: qdrant::Filter, path: &str) -> Result<Value> {
     let clause = |name: &str, list: Vec<qdrant::Condition>| {
@@ -55,8 +55,14 @@ fn condition(condition: qdrant::Condition, path: &str) -> Result<Value> {
             json!({ "has_id": ids })
         }
         ConditionOneOf::Filter(filter) => shape(filter, path)?,
-        ConditionOneOf::Nested(_) => unread("nested"),
-        ConditionOneOf::HasVector(_) => unread("has_vector"),
+        ConditionOneOf::Nested(inner) => {
+            let filter = shape_if(inner.filter, &format!("{path}.nested.filter"))?;
+            let nested = Shape::default()
+                .with("key", Some(inner.key))
+                .with("filter", filter);
+            json!({ "nested": Value::from(nested) })
+        }
+        ConditionOneOf::HasVector(inner) => json!({ "has_vector": inner.has_vector }),
         ConditionOneOf::Slice(_) => unread("slice"),
     })
 }
@@ -89,9 +95,17 @@ fn field_condition(field: qdrant::FieldCondition, path: &str) -> Result<Shape> {
         .with_unread("geo_bounding_box", field.geo_bounding_box.is_some())
         .with_unread("geo_radius", field.geo_radius.is_some())
         .with_unread("geo_polygon", field.geo_polygon.is_some())
-        .with_unread("values_count", field.values_count.is_some())
+        .with("values_count", field.values_count.map(values_count))
         .with("is_empty", field.is_empty)
         .with("is_null", field.is_null))
+}
+
+fn values_count(counts: qdrant::ValuesCount) -> Shape {
+    Shape::default()
+        .with("lt", counts.lt)
+        .with("lte", counts.lte)
+        .with("gt", counts.gt)
+        .with("gte", counts.gte)
 }
 
 fn number_range(range: qdrant::Range, path: &str) -> Result<Shape> {

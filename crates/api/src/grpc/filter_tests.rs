@@ -138,6 +138,36 @@ fn every_condition_means_what_it_means_in_rest() {
             json!({"key": "k", "is_null": true}),
         ),
         (
+            field(FieldCondition {
+                key: "k".into(),
+                values_count: Some(ValuesCount {
+                    gt: Some(0),
+                    lte: Some(u64::MAX),
+                    ..Default::default()
+                }),
+                ..Default::default()
+            }),
+            json!({"key": "k", "values_count": {"gt": 0, "lte": u64::MAX}}),
+        ),
+        (
+            one(ConditionOneOf::HasVector(HasVectorCondition {
+                has_vector: "image".into(),
+            })),
+            json!({"has_vector": "image"}),
+        ),
+        (
+            one(ConditionOneOf::Nested(NestedCondition {
+                key: "a".into(),
+                filter: Some(Filter {
+                    must_not: vec![matching(MatchValue::Integer(2))],
+                    ..Default::default()
+                }),
+            })),
+            json!({"nested": {
+                "key": "a", "filter": {"must_not": [{"key": "k", "match": {"value": 2}}]},
+            }}),
+        ),
+        (
             one(ConditionOneOf::IsEmpty(IsEmptyCondition {
                 key: "a.b".into(),
             })),
@@ -191,24 +221,12 @@ fn what_is_not_served_yet_is_named_by_its_place() {
     };
     for (condition, name) in [
         (
-            one(ConditionOneOf::Nested(NestedCondition::default())),
-            "nested",
-        ),
-        (
-            one(ConditionOneOf::HasVector(HasVectorCondition::default())),
-            "has_vector",
-        ),
-        (
             one(ConditionOneOf::Slice(SliceCondition::default())),
             "slice",
         ),
         (
             with(|c| c.geo_radius = Some(GeoRadius::default())),
             "geo_radius",
-        ),
-        (
-            with(|c| c.values_count = Some(ValuesCount::default())),
-            "values_count",
         ),
         (matching(MatchValue::Text("x".into())), "match.text"),
         (matching(MatchValue::Phrase("x".into())), "match.phrase"),
@@ -254,6 +272,22 @@ fn faults_have_the_texts_of_rest() {
         (
             min_should,
             "Validation error in body: [filter.min_should.min_count: value 0 invalid, must be 1",
+        ),
+        (
+            must(one(ConditionOneOf::Nested(NestedCondition {
+                key: "a".into(),
+                filter: None,
+            }))),
+            "missing field `filter.must[0].nested.filter`",
+        ),
+        (
+            must(field(FieldCondition {
+                key: "k".into(),
+                range: Some(Range::default()),
+                datetime_range: Some(DatetimeRange::default()),
+                ..Default::default()
+            })),
+            "filter.must[0]: `range` and `datetime_range` are both given",
         ),
         (
             must(bare),

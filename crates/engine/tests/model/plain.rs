@@ -32,8 +32,10 @@ pub(crate) type World = Option<Plain>;
 impl Plain {
     pub(crate) fn matching(&self, filter: &Filter) -> BTreeSet<PointId> {
         let compiled = CompiledFilter::new(filter).unwrap();
-        let passes =
-            |(id, point): &(&PointId, &Arc<Stored>)| compiled.matches(**id, &point.payload);
+        let passes = |(id, point): &(&PointId, &Arc<Stored>)| {
+            let has_vector = |name: &str| point.vectors.contains_key(name);
+            compiled.matches(**id, &point.payload, &has_vector)
+        };
         self.points
             .iter()
             .filter(passes)

@@ -98,6 +98,8 @@ impl Block {
             FieldTest::Any(values) => self.add_listed(values, out),
             FieldTest::Except(values) => self.add_others(values, out),
             FieldTest::Range(_) | FieldTest::DatetimeRange(_) => self.values.add_range(test, out),
+            // No index answers it.
+            FieldTest::ValuesCount(_) => {}
             FieldTest::IsEmpty(wanted) => out.or(&wanted_or_opposite(&self.facts.empty, *wanted)),
             FieldTest::IsNull(wanted) => out.or(&wanted_or_opposite(&self.facts.null, *wanted)),
         }
@@ -109,7 +111,10 @@ impl Block {
             FieldTest::Value(value) => self.pairs(std::slice::from_ref(value)),
             FieldTest::Any(values) => self.pairs(values),
             FieldTest::Range(_) | FieldTest::DatetimeRange(_) => self.values.pairs_in_range(test),
-            FieldTest::Except(_) | FieldTest::IsEmpty(_) | FieldTest::IsNull(_) => {
+            FieldTest::Except(_)
+            | FieldTest::ValuesCount(_)
+            | FieldTest::IsEmpty(_)
+            | FieldTest::IsNull(_) => {
                 let mut rows = RowBits::new(self.len());
                 self.rows_matching(test, &mut rows);
                 return rows.count() as u32;

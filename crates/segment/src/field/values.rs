@@ -21,6 +21,7 @@ pub(super) fn answers(field_type: FieldType, test: &FieldTest) -> bool {
         FieldTest::Any(values) | FieldTest::Except(values) => values.iter().all(is_known),
         FieldTest::Range(_) => matches!(field_type, FieldType::Integer | FieldType::Float),
         FieldTest::DatetimeRange(_) => field_type == FieldType::Datetime,
+        FieldTest::ValuesCount(_) => false,
         FieldTest::IsEmpty(_) | FieldTest::IsNull(_) => true,
     }
 }

@@ -36,8 +36,22 @@ pub enum Condition {
     IsEmpty(String),
     /// A value under the path is null, or an array that contains null.
     IsNull(String),
-    /// A nested filter.
+    /// The point has a vector of this name, `""` for the unnamed one.
+    HasVector(String),
+    /// A filter that holds for an element of an array.
+    Nested(NestedCondition),
+    /// A filter inside the filter.
     Filter(Filter),
+}
+
+/// A filter on the objects in an array, each looked at as a payload of its own; it holds if it holds
+/// for one of them. An element is no point: `has_id` and `has_vector` hold for none.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NestedCondition {
+    /// Payload path of the array, with `[]` at its end or without.
+    pub key: String,
+    /// The filter, with paths inside the element.
+    pub filter: Filter,
 }
 
 /// A test on the values found under a payload path; it holds if any value passes.
@@ -62,6 +76,9 @@ pub enum FieldTest {
     Range(Range),
     /// A text that spells a moment inside these bounds.
     DatetimeRange(Bounds<Datetime>),
+    /// The number of values is inside these bounds: an array has that of its elements, null has none,
+    /// anything else is one, and where nothing is found there is none.
+    ValuesCount(Bounds<usize>),
     /// `is_empty: true` (or its opposite) written inside a field condition.
     IsEmpty(bool),
     /// `is_null: true` (or its opposite) written inside a field condition.

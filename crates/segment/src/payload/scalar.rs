@@ -28,6 +28,15 @@ pub(crate) fn is_nothing(value: &Value) -> bool {
     }
 }
 
+/// How many values `values_count` sees in this one.
+pub(crate) fn values_in(value: &Value) -> usize {
+    match value {
+        Value::Null => 0,
+        Value::Array(items) => items.len(),
+        _ => 1,
+    }
+}
+
 /// Scalars to match against, split by kind so that a look-up compares and allocates nothing more.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ValueSet {
