@@ -126,7 +126,9 @@ READS = [
     ("nested without a filter", SCROLL, {"filter": {"must": [{"nested": {"key": "p"}}]}}, 400, ["nested.filter"]),
     ("a range from no moment", SCROLL, {"filter": {"must": [
         {"key": "p", "range": {"gt": "soon"}}]}}, 400, ["soon", "RFC 3339"]),
-    ("order_by is not served", SCROLL, {"order_by": "a"}, 400, ["order_by"]),
+    ("order_by without an index", SCROLL, {"order_by": "a"}, 400,
+     ["Wrong input: No range index for `order_by` key: `a`. Please create one to use `order_by`"]),
+    ("order_by in no direction", SCROLL, {"order_by": {"key": "a", "direction": "up"}}, 400, ["direction", "up"]),
     ("scroll limit 0", SCROLL, {"limit": 0}, 422, ["limit", "0", "1"]),
     ("scroll from an invalid id", SCROLL, {"offset": "seven"}, 400, ["seven"]),
     ("count, a vector that is no name", COUNT, {"filter": {"must": [{"has_vector": 7}]}}, 400, ["has_vector"]),

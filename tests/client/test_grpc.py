@@ -332,7 +332,7 @@ def test_bad_requests_are_refused_alike(client, grpc_client, filled):
         (lambda c: c.query_points(filled, 10**15, using="small"), "1000000000000000"),
         (lambda c: c.query_points(filled, limit=0), "limit: value 0 invalid"),
         (lambda c: c.scroll(filled, limit=0), "limit: value 0 invalid"),
-        (lambda c: c.scroll(filled, order_by="row"), "`order_by` is not served yet"),
+        (lambda c: c.scroll(filled, order_by="row"), "No range index for `order_by` key: `row`"),
         (lambda c: c.count(filled, threshold), "Invalid json path: 'a b'"),
         (lambda c: c.count("no-such", None), "Collection `no-such` doesn't exist!"),
         (lambda c: c.set_payload(filled, {"a": 1}, points=[1], key="a b"), "Invalid json path"),

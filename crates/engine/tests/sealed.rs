@@ -133,6 +133,7 @@ fn stored(collection: &Collection) -> BTreeMap<u64, u64> {
         filter: None,
         limit: usize::MAX,
         offset: None,
+        order_by: None,
         with_payload: PayloadSelector::All,
         with_vector: VectorSelector::All,
     };

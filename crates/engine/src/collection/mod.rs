@@ -236,7 +236,7 @@ impl Collection {
         query::scroll::retrieve(&self.shard.view(), ids, with_payload, with_vector)
     }
 
-    /// A page of points in the order of ids.
+    /// A page of points in the order of ids, or of a field's values.
     ///
     /// # Errors
     /// `Invalid` for filters and paths, `Corrupt`.

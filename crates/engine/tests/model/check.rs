@@ -45,6 +45,7 @@ pub(crate) fn contents(engine: &Engine) -> Outcome<World> {
         filter: None,
         limit: 1_000_000,
         offset: None,
+        order_by: None,
         with_payload: PayloadSelector::All,
         with_vector: VectorSelector::All,
     };
@@ -137,6 +138,7 @@ fn page(collection: &Collection, plain: &Plain, dice: &mut Dice, filter: &Filter
         filter: Some(filter.clone()),
         limit,
         offset: None,
+        order_by: None,
         with_payload: PayloadSelector::All,
         with_vector: VectorSelector::All,
     };

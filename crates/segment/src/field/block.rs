@@ -1,12 +1,13 @@
 //! The index of a run of rows: immutable but for the marks of rows that changed since.
 
-use std::ops::Range as Span;
+use std::ops::{ControlFlow, Range as Span};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use flatwater_index::Row;
 
 use super::FieldType;
+use super::order::{Order, Visit};
 use super::rows::{RowBits, words_for};
 use super::values::{DraftValues, Taken, Values};
 use crate::payload::Payload;
@@ -121,6 +122,16 @@ impl Block {
             }
         };
         u32::try_from(pairs).unwrap_or(u32::MAX).min(self.len())
+    }
+
+    /// See [`super::FieldIndex::walk`].
+    pub(crate) fn walk(&self, order: &Order, visit: Visit<'_>) {
+        self.values.walk(order, self.field_type, &mut |value, row| {
+            if self.changed.is_marked(row) {
+                return ControlFlow::Continue(());
+            }
+            visit(value, self.rows.start + row)
+        });
     }
 
     pub(crate) fn points_with_field(&self) -> u32 {
@@ -265,6 +276,11 @@ impl Changed {
         if self.words[offset as usize / 64].fetch_or(bit, Ordering::Release) & bit == 0 {
             self.count.fetch_add(1, Ordering::Release);
         }
+    }
+
+    fn is_marked(&self, offset: Row) -> bool {
+        let word = self.words.get(offset as usize / 64);
+        word.is_some_and(|word| word.load(Ordering::Acquire) >> (offset % 64) & 1 == 1)
     }
 
     fn load(&self) -> impl Iterator<Item = u64> + '_ {

@@ -21,6 +21,8 @@
 
 pub mod rows;
 
+pub mod order;
+
 pub(crate) mod postings;
 
 pub(crate) mod keyword;
@@ -45,6 +47,7 @@ use crate::payload::Payload;
 use crate::payload::filter::FieldTest;
 use crate::payload::path::JsonPath;
 use block::Block;
+use order::{Order, Visit};
 use rows::RowBits;
 
 /// What kind of values an index holds. Values of other kinds are known to it only as being there.
@@ -144,6 +147,18 @@ impl FieldIndex {
             out.or_at(block.rows().start, &rows);
         }
         Some(())
+    }
+
+    /// Visits the values of unchanged rows of the blocks that `order` asks for, with their rows. Each of a
+    /// few lists a block is walked in order, until `visit` breaks, then the next: break where a value
+    /// is past all that are wanted. Nothing for kinds of values that have no order.
+    ///
+    /// The caller has to look itself at [`FieldIndex::changed_rows`] and the rows from
+    /// [`FieldIndex::covered`] on.
+    pub fn walk(&self, order: &Order, visit: Visit<'_>) {
+        for block in &self.blocks {
+            block.walk(order, &mut *visit);
+        }
     }
 
     /// About how many rows of the blocks pass `test`, changed rows counted as they were; None where

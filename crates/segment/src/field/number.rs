@@ -9,6 +9,7 @@ use std::ops::Range as Span;
 use flatwater_index::Row;
 use serde_json::Number;
 
+use super::order::{Order, OrderValue, Visit};
 use super::rows::RowBits;
 use super::sorted::{SortedColumn, span};
 use crate::payload::filter::Range;
@@ -96,6 +97,22 @@ impl NumberColumn {
     pub(crate) fn pairs_in(&self, range: &Range) -> usize {
         let spans = self.spans(range);
         self.integers.postings.pairs(spans.integers) + spans.wide.len() + spans.floats.len()
+    }
+
+    /// Visits all numbers as floats.
+    pub(super) fn walk_floats(&self, order: &Order, visit: Visit<'_>) {
+        let of_integer = |key: &i64| OrderValue::float(*key as f64);
+        self.integers.walk(order, of_integer, &mut *visit);
+        order.walk(
+            &self.wide,
+            |(number, _)| OrderValue::float(*number as f64),
+            |at, value| visit(value, Row::from(self.wide[at].1)),
+        );
+        order.walk(
+            &self.floats,
+            |(number, _)| OrderValue::float(*number),
+            |at, value| visit(value, Row::from(self.floats[at].1)),
+        );
     }
 
     fn spans(&self, range: &Range) -> Spans {

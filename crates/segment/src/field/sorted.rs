@@ -1,9 +1,10 @@
 //! The keys of one block, sorted, with the rows of each.
 
-use std::ops::Range as Span;
+use std::ops::{ControlFlow, Range as Span};
 
 use flatwater_index::Row;
 
+use super::order::{Order, OrderValue, Visit};
 use super::postings::{Postings, PostingsBuilder};
 use crate::payload::filter::Bounds;
 
@@ -46,6 +47,24 @@ impl<K: Copy + Ord> SortedColumn<K> {
     /// The keys, ascending; their places are the numbers of the values.
     pub(crate) fn keys(&self) -> &[K] {
         &self.keys
+    }
+
+    /// Visits the keys, as the values that they are ordered by, with their rows.
+    pub(super) fn walk(
+        &self,
+        order: &Order,
+        value_of: impl Fn(&K) -> Option<OrderValue>,
+        visit: Visit<'_>,
+    ) {
+        order.walk(&self.keys, value_of, |at, value| {
+            let mut flow = ControlFlow::Continue(());
+            self.postings.for_each_row(at, |row| {
+                if flow.is_continue() {
+                    flow = visit(value, Row::from(row));
+                }
+            });
+            flow
+        });
     }
 
     /// Number of `key` among the block's values.

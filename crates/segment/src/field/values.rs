@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::FieldType;
 use super::keyword::KeywordColumn;
 use super::number::{NumberColumn, Numbers};
+use super::order::{Order, OrderValue, Visit};
 use super::postings::Postings;
 use super::rows::RowBits;
 use super::sorted::{SortedColumn, span};
@@ -104,6 +105,23 @@ impl Values {
                 column.postings.add_rows(inside, out);
             }
             _ => {}
+        }
+    }
+
+    /// Visits the values that `order` asks for with their rows, list by list; see
+    /// [`super::FieldIndex::walk`].
+    pub(super) fn walk(&self, order: &Order, field_type: FieldType, visit: Visit<'_>) {
+        match (self, field_type) {
+            (Self::Number(column), FieldType::Integer) => {
+                let value_of = |key: &i64| Some(OrderValue::Integer(*key));
+                column.integers.walk(order, value_of, visit);
+            }
+            (Self::Number(column), _) => column.walk_floats(order, visit),
+            (Self::Datetime(column), _) => {
+                let value_of = |key: &Datetime| Some(OrderValue::Integer(key.micros()));
+                column.walk(order, value_of, visit);
+            }
+            (Self::Keyword(_) | Self::Bool(_) | Self::Uuid(_), _) => {}
         }
     }
 

@@ -147,7 +147,7 @@ fn exact_integer(number: &Number) -> Option<i128> {
 }
 
 /// Exact order of an integer that fits in 65 bits and a float; None for NaN.
-fn compare_integer(value: i128, bound: f64) -> Option<Ordering> {
+pub(crate) fn compare_integer(value: i128, bound: f64) -> Option<Ordering> {
     // 2^65: every integer here is smaller in size, and below it `as i128` is exact.
     const BEYOND: f64 = 36_893_488_147_419_103_232.0;
     if bound.is_nan() {
