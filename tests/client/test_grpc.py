@@ -2,6 +2,7 @@
 
 import math
 import uuid
+from datetime import datetime, timezone
 
 import grpc
 import numpy as np
@@ -74,6 +75,8 @@ def filled(client, grpc_client, name, words):
         payload = dict(words.payloads[row]) | {
             "row": row,
             "double": row / 3,
+            "at": f"2024-02-{row % 28 + 1:02}T00:00:00+02:00",
+            "parts": [{"n": row % 3, "m": 0}, {"n": row % 4, "m": 1}][: row % 3],
             "nested": {"list": [row, {"deep": [None, True, "x"]}], "empty": {}},
         }
         vector = {"text": words.rows[row].tolist()}
@@ -192,6 +195,18 @@ def conditions():
         "any of none": key(match=models.MatchAny(any=[])),
         "except": key(match=models.MatchExcept(**{"except": [1, 2]})),
         "range": key(range=models.Range(gt=10, lte=20)),
+        "datetime range": models.FieldCondition(
+            key="at", range=models.DatetimeRange(gte=datetime(2024, 2, 9, 22), lt="2024-02-20T00:00:00Z")
+        ),
+        "values_count": models.FieldCondition(key="parts", values_count=models.ValuesCount(gte=1, lt=2)),
+        "nested": models.NestedCondition(nested=models.Nested(
+            key="parts",
+            filter=models.Filter(
+                must=[models.FieldCondition(key="n", match=models.MatchValue(value=1))],
+                must_not=[models.FieldCondition(key="m", match=models.MatchValue(value=0))],
+            ),
+        )),
+        "has_vector": models.HasVectorCondition(has_vector="small"),
         "is_null": models.IsNullCondition(is_null=models.PayloadField(key="nested.list[].deep")),
         "is_empty": models.IsEmptyCondition(is_empty=models.PayloadField(key="nested.empty")),
         "has_id": models.HasIdCondition(has_id=[1, 2, str(uuid.UUID(int=5)), 10**15]),
@@ -217,6 +232,48 @@ def test_filters_mean_the_same(client, grpc_client, filled, kind):
     assert yes + no == 300
     found = same(client, grpc_client, lambda c: c.scroll(filled, whole, limit=500))
     assert len(found[0]) == yes
+    assert 0 < yes < 300 or kind in ("any of none", "is_null", "is_empty")
+
+
+def micros(text):
+    return int(datetime.fromisoformat(text).timestamp()) * 1_000_000
+
+
+def test_points_come_in_the_same_order_by_a_field(client, grpc_client, filled):
+    for field, schema in (("row", "integer"), ("double", "float"), ("at", "datetime")):
+        client.create_payload_index(filled, field, schema, wait=True)
+    some = models.Filter(must_not=[models.FieldCondition(key="row", match=models.MatchAny(any=[5, 6]))])
+    for order in (
+        "row",
+        models.OrderBy(key="double", direction=models.Direction.DESC, start_from=40.5),
+        models.OrderBy(key="row", start_from=290),
+        models.OrderBy(key="at", start_from=datetime(2024, 2, 20, tzinfo=timezone.utc)),
+        models.OrderBy(key="at", direction="desc", start_from="2024-02-10 00:00:00"),
+    ):
+        ask = lambda c: c.scroll(filled, some, order_by=order, limit=40)  # noqa: E731, B023
+        points, next_page = same(client, grpc_client, ask)
+        assert next_page is None and points
+        assert all("order_value" in point for point in points)
+    assert points[0]["order_value"] == micros("2024-02-09T22:00:00+00:00")
+
+
+def test_all_kinds_of_field_indexes_are_shown_alike(client, grpc_client, filled):
+    kinds = {
+        "double": models.FloatIndexParams(type="float", is_principal=True),
+        "flag": models.BoolIndexParams(type="bool"),
+        "at": models.DatetimeIndexParams(type="datetime", is_principal=False),
+        "uid": models.UuidIndexParams(type="uuid", is_tenant=True),
+    }
+    for maker in (client, grpc_client):
+        for field, params in kinds.items():
+            maker.create_payload_index(filled, field, params, wait=True)
+        shown = same(client, grpc_client, lambda c: c.get_collection(filled))["payload_schema"]
+        for field, params in kinds.items():
+            given = params.model_dump(mode="json", exclude_none=True)
+            assert shown[field]["params"] == given
+            assert shown[field]["data_type"] == given["type"]
+            assert shown[field].get("points", 0) == (300 if field in ("double", "at") else 0)
+            maker.delete_payload_index(filled, field, wait=True)
 
 
 def test_updates_do_the_same_and_are_acknowledged_alike(client, grpc_client, name):

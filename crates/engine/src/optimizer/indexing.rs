@@ -1,13 +1,15 @@
 //! The background thread that inserts growing rows into their graphs, batch by batch.
 //!
 //! 1. Wait for the bell that a writer rings after each view.
-//! 2. For each collection, plan ([`super::plan::indexing`]); take the column with the largest
+//! 2. For each collection, build the first index of a field that a segment lacks, as somebody may wait for
+//!    it.
+//! 3. Where none is lacking, plan ([`super::plan::indexing`]); take the column with the largest
 //!    backlog and insert one batch of it with the background workers.
-//! 3. Save the graph's links where it has grown by half; seal a full segment whose graphs are complete.
-//! 4. Record progress; begin again, so that no collection waits for another's whole backlog.
+//! 4. Save the graph's links where it has grown by half; seal a full segment whose graphs are complete.
+//! 5. Record progress; begin again, so that no collection waits for another's whole backlog.
 //!
-//! It runs at the lowest priority, holds no lock that a search or a write takes, and publishes
-//! nothing but the graph's `indexed_len`.
+//! It runs at the lowest priority and holds no lock that a search or a write takes. A graph's
+//! `indexed_len` is all it publishes itself; what is built or sealed goes to the writer.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -22,11 +24,12 @@ use uuid::Uuid;
 use super::plan::{self, ColumnFacts, IndexingPlan, SegmentFacts};
 use crate::clock;
 use crate::config::collection::OptimizerConfig;
-use crate::error::Result;
+use crate::error::{EngineError, Result};
 use crate::pool::background::ScopedWorkers;
 use crate::pool::bell::Bell;
 use crate::pool::priority;
 use crate::shard::Shard;
+use crate::shard::index::missing_index;
 use crate::shard::view::ShardView;
 
 /// Finished jobs that are remembered, as many as Qdrant remembers.
@@ -72,6 +75,8 @@ struct JobState {
     sealing: Option<JobReport>,
     /// The last failure, until the same work succeeds: when, and why.
     failure: Option<(Instant, String)>,
+    /// As `failure`, of the indexes of fields.
+    field_failure: Option<(Instant, String)>,
     completed: VecDeque<JobReport>,
 }
 
@@ -95,13 +100,24 @@ impl IndexingJobs {
     #[must_use]
     pub fn failure(&self) -> Option<String> {
         let state = self.state.lock();
-        state.failure.as_ref().map(|(_, reason)| reason.clone())
+        let mut failures = state.failure.iter().chain(&state.field_failure);
+        failures.next().map(|(_, reason)| reason.clone())
     }
 
     fn is_waiting_after_failure(&self) -> bool {
-        let state = self.state.lock();
-        let failed_at = state.failure.as_ref().map(|(at, _)| *at);
-        failed_at.is_some_and(|at| at.elapsed() < RETRY_INTERVAL)
+        is_recent(self.state.lock().failure.as_ref())
+    }
+
+    fn fields_are_waiting_after_failure(&self) -> bool {
+        is_recent(self.state.lock().field_failure.as_ref())
+    }
+
+    /// Notes how building the index of a field ended.
+    fn end_field(&self, outcome: &Result<bool>) {
+        self.state.lock().field_failure = match outcome {
+            Ok(_) | Err(EngineError::Stopping) => None,
+            Err(error) => Some((Instant::now(), error.to_string())),
+        };
     }
 
     fn begin_seal(&self, segment: Uuid, points: u64) {
@@ -171,6 +187,10 @@ impl IndexingJobs {
             state.completed.truncate(COMPLETED_MAX);
         }
     }
+}
+
+fn is_recent(failure: Option<&(Instant, String)>) -> bool {
+    failure.is_some_and(|(at, _)| at.elapsed() < RETRY_INTERVAL)
 }
 
 /// Facts of every vector of every segment in a view.
@@ -258,10 +278,13 @@ impl Indexer {
         self.stop.load(Ordering::Acquire)
     }
 
-    /// Inserts one batch of the shard's largest backlog, or seals a segment where there is none.
-    /// Returns whether something was done.
+    /// Builds the index of a field; where none is lacking, inserts one batch of the shard's largest backlog,
+    /// or seals a segment where there is none. Returns whether something was done.
     fn work_on(&self, target: &IndexingTarget, workers: &ScopedWorkers) -> bool {
         let view = target.shard.view();
+        if self.index_field(target, &view) {
+            return true;
+        }
         let plan = plan(&view, &target.jobs, &target.config);
         if plan.held.is_some() {
             return false;
@@ -271,6 +294,24 @@ impl Indexer {
             (None, Some(&segment)) => self.seal(target, &view, segment),
             (None, None) => false,
         }
+    }
+
+    fn index_field(&self, target: &IndexingTarget, view: &ShardView) -> bool {
+        let Some(missing) = missing_index(view) else {
+            return false;
+        };
+        if target.jobs.fields_are_waiting_after_failure() {
+            return false;
+        }
+        let outcome = target.shard.build_index(&missing, &|| self.is_stopping());
+        match &outcome {
+            Ok(_) | Err(EngineError::Stopping) => {}
+            Err(error) => {
+                tracing::error!(%error, ?missing, "indexing a field failed; it is tried again in a minute");
+            }
+        }
+        target.jobs.end_field(&outcome);
+        outcome.is_ok()
     }
 
     fn insert(

@@ -6,12 +6,13 @@
 //! 4. `sync`: the thread that makes the log durable and acknowledges.
 //! 5. `resolve`: filters of updates become ids.
 //! 6. `checkpoint` and `open`: durable states, and the way back from them.
-//! 7. `seal`: a full segment becomes immutable files.
+//! 7. `seal`: a full segment becomes immutable files. `index`: a field is indexed while writes go on.
 //! 8. `view`: what a read sees.
 
 mod apply;
 mod checkpoint;
 mod edit;
+pub(crate) mod index;
 pub(crate) mod manifest;
 pub mod op;
 mod open;
@@ -260,7 +261,8 @@ impl Shard {
         self.submit(Prepared::DeleteVectors { targets, names }, wait, on_ack)
     }
 
-    /// Indexes a field.
+    /// Indexes a field; `wait` waits for the index of what is stored already, too, which the background
+    /// builds.
     ///
     /// # Errors
     /// As [`Shard::upsert`].

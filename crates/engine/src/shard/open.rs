@@ -2,9 +2,11 @@
 //!
 //! 1. The manifest names the segments that count and the `seq` up to which they are complete.
 //! 2. Each listed segment opens at its own checkpoint; directories that are not listed are removed.
-//! 3. The log is replayed from there; operations that a segment holds already change nothing.
+//! 3. The log is replayed from there; operations that a segment holds already change nothing. The indexes
+//!    of fields are built: they are kept in memory only.
 //! 4. The first view is published and the threads start.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::time::Duration;
@@ -17,7 +19,7 @@ use flatwater_segment::parts::spec::SegmentSpec;
 use parking_lot::{Condvar, Mutex};
 use uuid::Uuid;
 
-use super::apply::{Segments, parse_path};
+use super::apply::Segments;
 use super::checkpoint::{Checkpointer, StopFlag};
 use super::manifest::Manifest;
 use super::op::LogOp;
@@ -58,6 +60,7 @@ impl Shard {
         dir.sync()?;
         let mut segments = open_segments(dir, options, &manifest)?;
         let wal = replay_log(dir, options, &mut segments)?;
+        segments.build_missing_indexes()?;
         let view = segments.view();
         let shared = Arc::new(ShardShared {
             view: ArcSwap::from_pointee(view),
@@ -110,11 +113,6 @@ fn open_segments(
         .iter()
         .map(|r| (r.field.clone(), schema::from_record(r)))
         .collect();
-    for writer in &mut writers {
-        for record in &manifest.fields {
-            writer.add_field_index(&record.field, parse_path(&record.field)?, record.field_type)?;
-        }
-    }
     Ok(Segments {
         dir: segments_dir,
         spec: Arc::clone(&options.spec),
@@ -220,6 +218,7 @@ fn start_threads(
         wal,
         queue: commands,
         log_thread: log_queue.clone(),
+        waiting: BTreeMap::new(),
     };
     let threads = Threads {
         writer: spawn("shard-writer", &shared, move || writer.run())?,

@@ -1,7 +1,7 @@
 //! Putting the sealed form of a full segment in its place.
 //!
 //! 1. The caller's thread writes the files from one view of the segment, opens them, and builds the field
-//!    indexes. Writes go on; what they do to the segment's rows is stamped there as before.
+//!    indexes that are listed then; one that is listed later is built like any other (see `index`). Writes go on; what they do to the segment's rows is stamped there as before.
 //! 2. The writer thread takes over what was stamped since that view, puts the sealed segment into the list
 //!    in place of the growing one, and publishes one view: no search sees both, or neither.
 //! 3. The next checkpoint records the sealed segment and writes the manifest. Until that is done a
@@ -86,14 +86,14 @@ impl Segments {
         let Some(place) = self.writers.iter().position(|w| w.segment().id() == id) else {
             return Err(EngineError::Bug(format!("segment {id} is not in the list")));
         };
-        self.match_fields(&mut sealed)?;
+        self.drop_unlisted(&mut sealed);
         sealed.catch_up(since)?;
         self.writers[place] = sealed;
         Ok(())
     }
 
-    /// Makes the field indexes of a segment those of the shard.
-    fn match_fields(&self, writer: &mut SegmentWriter) -> Result<()> {
+    /// Drops the indexes of fields that are not listed any more.
+    fn drop_unlisted(&self, writer: &mut SegmentWriter) {
         let is_wanted = |field: &str, kind| {
             let schema = self.schemas.get(field);
             schema.is_some_and(|schema| schema.field_type == kind)
@@ -106,18 +106,5 @@ impl Segments {
         for field in unwanted {
             writer.remove_field_index(&field);
         }
-        let missing: Vec<_> = self
-            .schemas
-            .iter()
-            .filter(|(field, _)| {
-                !writer
-                    .indexed_fields()
-                    .any(|(has, _)| has == field.as_str())
-            })
-            .collect();
-        for (field, schema) in missing {
-            writer.add_field_index(field, parse_path(field)?, schema.field_type)?;
-        }
-        Ok(())
     }
 }

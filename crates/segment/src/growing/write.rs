@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use uuid::Uuid;
 
 use super::checkpoint::SegmentState;
+use super::field_build::FieldBuild;
 use crate::chunk::{ChunkWriter, StampPages};
 use crate::dir::Directory;
 use crate::error::SegmentError;
@@ -330,6 +331,19 @@ impl SegmentWriter {
             self.fields.remove(field);
             return Err(error);
         }
+        Ok(())
+    }
+
+    /// Takes over an index that was built beside this writer; the next view holds it.
+    ///
+    /// # Errors
+    /// [`SegmentError::Corrupt`] if a stored payload does not check; there is no new index then.
+    ///
+    /// Cost: the rows and payload changes that it has not followed yet.
+    pub fn adopt(&mut self, build: FieldBuild) -> Result<(), SegmentError> {
+        let field = build.field().to_owned();
+        let builder = build.complete(&self.segment)?;
+        self.fields.insert(&field, builder);
         Ok(())
     }
 
