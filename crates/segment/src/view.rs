@@ -10,7 +10,7 @@ use crate::field::rows::RowBits;
 use crate::ids::{PointId, SeqNo};
 use crate::mask::{Mask, RowSource};
 use crate::parts::Segment;
-use crate::parts::column::VectorColumn;
+use crate::parts::column::{ABSENT, VectorColumn};
 use crate::parts::fields::FieldIndexes;
 use crate::payload::Payload;
 use crate::payload::eval::CompiledFilter;
@@ -148,6 +148,20 @@ impl SegmentView {
             }
             _ => 0,
         }
+    }
+
+    /// Vectors at place `column` that were deleted from points which live on.
+    ///
+    /// Cost: the rows without that vector.
+    #[must_use]
+    pub fn deleted_vectors(&self, column: usize) -> u64 {
+        let Some(column) = self.segment.columns.get(column) else {
+            return 0;
+        };
+        let deleted = column.stamped_rows().filter(|&(row, stamp)| {
+            stamp != ABSENT && stamp <= self.watermark && self.is_live(row)
+        });
+        deleted.count() as u64
     }
 
     /// Live vectors that the graphs cover, all names together.

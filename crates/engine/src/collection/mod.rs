@@ -18,10 +18,12 @@ use flatwater_segment::dir::Directory;
 use flatwater_segment::parts::spec::SegmentSpec;
 use flatwater_segment::payload::filter::Filter;
 use parking_lot::Mutex;
+use uuid::Uuid;
 
 use crate::config::collection::CollectionConfig;
 use crate::error::{EngineError, Result};
-use crate::optimizer::indexing::{IndexingJobs, IndexingTarget};
+use crate::optimizer::Target as OptimizerTarget;
+use crate::optimizer::jobs::Jobs;
 use crate::query;
 use crate::query::request::{
     PayloadSelector, Record, ScoredPoint, ScrollPage, ScrollRequest, SearchRequest, VectorSelector,
@@ -45,7 +47,7 @@ pub struct Collection {
     config: ArcSwap<CollectionConfig>,
     spec: Arc<SegmentSpec>,
     shard: Arc<Shard>,
-    jobs: Arc<IndexingJobs>,
+    jobs: Arc<Jobs>,
 }
 
 impl Collection {
@@ -112,12 +114,26 @@ impl Collection {
     }
 
     /// What the background works on.
-    pub(crate) fn indexing_target(&self) -> IndexingTarget {
-        IndexingTarget {
+    pub(crate) fn optimizer_target(&self) -> OptimizerTarget {
+        let config = self.config.load();
+        OptimizerTarget {
             shard: Arc::clone(&self.shard),
             jobs: Arc::clone(&self.jobs),
-            config: self.config.load().optimizers,
+            config: config.optimizers,
+            spec: self.wanted_spec(),
+            threads_max: config.hnsw.max_indexing_threads,
         }
+    }
+
+    /// What segments are made of under the settings of this moment.
+    pub(crate) fn wanted_spec(&self) -> Arc<SegmentSpec> {
+        self.shard.spec()
+    }
+
+    /// Asks a job of the background to stop; whether there is such a job. Its result is never published;
+    /// it ends within some tens of milliseconds of its own processor time.
+    pub fn cancel_job(&self, id: Uuid) -> bool {
+        self.jobs.cancel(id)
     }
 
     /// Validates now (an `Err` here means that nothing was accepted), hands the update to the writer

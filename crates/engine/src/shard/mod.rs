@@ -6,7 +6,8 @@
 //! 4. `sync`: the thread that makes the log durable and acknowledges.
 //! 5. `resolve`: filters of updates become ids.
 //! 6. `checkpoint` and `open`: durable states, and the way back from them.
-//! 7. `seal`: a full segment becomes immutable files. `index`: a field is indexed while writes go on.
+//! 7. `rewrite`: segments become immutable files, and are exchanged for others. `index`: a field is
+//!    indexed while writes go on.
 //! 8. `view`: what a read sees.
 
 mod apply;
@@ -17,8 +18,8 @@ pub(crate) mod manifest;
 pub mod op;
 mod open;
 mod resolve;
+mod rewrite;
 pub mod schema;
-mod seal;
 mod sync;
 pub mod view;
 mod writer;
@@ -171,6 +172,11 @@ impl Shard {
 
     pub(crate) fn shared(&self) -> &Arc<ShardShared> {
         &self.shared
+    }
+
+    /// What the next segment is made of.
+    pub(crate) fn spec(&self) -> Arc<SegmentSpec> {
+        self.shared.spec.load_full()
     }
 
     /// Takes new settings: for the next segment, and for the log at once.

@@ -15,6 +15,7 @@ use std::sync::atomic::Ordering;
 use crossbeam_channel::{Receiver, Sender};
 use flatwater_segment::growing::write::NewRow;
 use flatwater_segment::{PointId, SeqNo};
+use uuid::Uuid;
 
 use super::ShardShared;
 use super::apply::Segments;
@@ -22,7 +23,7 @@ use super::edit::{CompiledEdit, PayloadEdit};
 use super::index::Adoption;
 use super::op::{self, FieldIndexRecord, LogOp};
 use super::resolve::Candidates;
-use super::seal::Swap;
+use super::rewrite::Swap;
 use super::sync::LogMessage;
 use super::view::ShardView;
 use crate::error::{EngineError, Result};
@@ -107,7 +108,7 @@ pub(super) enum Command {
         /// Called with the acknowledgement.
         on_ack: OnAck,
     },
-    /// Put a sealed segment in the place of the one it was made from.
+    /// Put a segment in the place of those it was made of.
     Swap(Box<Swap>),
     /// Take over an index that was built aside.
     Adopt(Box<Adoption>),
@@ -117,6 +118,13 @@ pub(super) enum Command {
         field: String,
         /// Why.
         reason: String,
+    },
+    /// Let a segment take no more rows.
+    Close {
+        /// Which.
+        segment: Uuid,
+        /// Told when the next view shows it.
+        done: Sender<Result<()>>,
     },
     /// Finish.
     Stop,
@@ -169,6 +177,10 @@ impl Writer {
                     Command::Swap(swap) => swapped.extend(self.swap(*swap)),
                     Command::Adopt(adoption) => swapped.extend(self.adopt(*adoption)),
                     Command::IndexFailed { field, reason } => self.give_up_index(&field, &reason),
+                    Command::Close { segment, done } => {
+                        self.segments.close(segment);
+                        swapped.push(done);
+                    }
                     Command::Stop => is_stopping = true,
                 }
                 let is_open = !is_stopping && applied.len() < BATCH_MAX && bytes < BATCH_BYTES_MAX;
@@ -185,18 +197,21 @@ impl Writer {
         }
     }
 
-    /// Puts a sealed segment in place; whom to tell once a view shows it.
+    /// Puts a segment in place; whom to tell once a view shows it.
     fn swap(&mut self, swap: Swap) -> Option<Sender<Result<()>>> {
         let Swap {
-            since,
-            sealed,
+            inputs,
+            places,
+            output,
             done,
         } = swap;
-        match self.segments.swap(&since, sealed) {
+        match self.segments.swap(&inputs, &places, output) {
             Ok(()) => {
-                let retired = Arc::clone(since.segment());
-                self.shared.leftovers.lock().push(retired.id());
-                self.shared.retired.lock().push(retired);
+                for input in &inputs {
+                    let retired = Arc::clone(input.segment());
+                    self.shared.leftovers.lock().push(retired.id());
+                    self.shared.retired.lock().push(retired);
+                }
                 self.shared.manifest_is_stale.store(true, Ordering::Release);
                 Some(done)
             }

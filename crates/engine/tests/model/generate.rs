@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use crate::dice::Dice;
 use crate::step::{
-    Clauses, Id, IndexKind, NewVectors, Point, Setup, Step, Test, Trace, Which, Write, moment, uuid,
+    Clauses, Id, IndexKind, NewVectors, Point, Settings, Setup, Step, Test, Trace, Which, Write,
+    moment, uuid,
 };
 
 /// A trace of so many steps.
@@ -36,10 +37,23 @@ impl Dice {
             3..=6 => Step::Stop,
             7..=10 => Step::Kill,
             11..=14 => Step::PowerLoss { seed: self.next() },
+            15..=22 => Step::Settings(self.settings()),
+            23..=24 => Step::Cancel,
+            25..=26 => Step::Settle,
             _ => Step::Write {
                 write: self.write(),
                 wait: self.one_in(6),
             },
+        }
+    }
+
+    fn settings(&mut self) -> Settings {
+        Settings {
+            segments: 1 + self.roll(4) as usize,
+            deleted_percent: [5, 20, 50][self.roll(3) as usize],
+            m: [0, 4, 8, 16][self.roll(4) as usize],
+            indexing_kb: [0, 1, 10, 40][self.roll(4) as usize],
+            segment_kb: [30, 60, 100, 100_000][self.roll(4) as usize],
         }
     }
 

@@ -61,6 +61,40 @@ pub(crate) enum Step {
     PowerLoss { seed: u64 },
     /// Compare answers to questions made from the seed.
     Check { seed: u64 },
+    /// Change what the optimizers go by.
+    Settings(Settings),
+    /// Ask every job at work to stop.
+    Cancel,
+    /// Wait until the optimizers have nothing to do.
+    Settle,
+}
+
+/// Settings that call for work: merges, vacuums, other graphs, none at all.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Settings {
+    /// Segments aimed at.
+    pub(crate) segments: usize,
+    /// Percent of dead rows past which a segment is vacuumed.
+    pub(crate) deleted_percent: u8,
+    /// Links of a row; 0 for no graph.
+    pub(crate) m: usize,
+    /// KB outside a graph from which indexing starts; 0 = off.
+    pub(crate) indexing_kb: usize,
+    /// KB of the largest segment.
+    pub(crate) segment_kb: usize,
+}
+
+impl Settings {
+    pub(crate) fn apply(self, config: &CollectionConfig) -> CollectionConfig {
+        let mut config = config.clone();
+        config.hnsw.m = self.m;
+        config.optimizers.default_segment_number = self.segments;
+        config.optimizers.deleted_threshold = f64::from(self.deleted_percent) / 100.0;
+        config.optimizers.vacuum_min_vector_number = 10;
+        config.optimizers.indexing_threshold = self.indexing_kb;
+        config.optimizers.max_segment_size = Some(self.segment_kb);
+        config
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

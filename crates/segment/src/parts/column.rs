@@ -23,8 +23,8 @@ use crate::rows::Rows;
 /// Rows whose mean is the centre of the codes (design, section 3).
 pub const CENTER_ROWS: Row = 1024;
 
-/// Stamp of a row that has no vector of this name.
-const ABSENT: u64 = 0;
+/// Stamp of a row that never had a vector of this name.
+pub(crate) const ABSENT: u64 = 0;
 
 /// Readers' side of one vector.
 #[derive(Debug)]
