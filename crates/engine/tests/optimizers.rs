@@ -130,6 +130,7 @@ fn number(id: PointId) -> u64 {
 fn assert_as(collection: &Collection, model: &BTreeMap<u64, u64>) {
     let request = ScrollRequest {
         filter: None,
+        order_by: None,
         limit: usize::MAX,
         offset: None,
         with_payload: PayloadSelector::All,
@@ -185,12 +186,12 @@ fn small_segments_become_one_and_what_is_written_meanwhile_is_kept() {
         let engine = open(folder.path());
         engine.create_collection("c", config()).unwrap();
         let collection = engine.collection("c").unwrap();
-        for first in (0..5500).step_by(550) {
+        for first in (0..3300).step_by(550) {
             upsert(&collection, first..first + 550, 0);
             model.extend((first..first + 550).map(|id| (id, 0)));
         }
         settle(&collection);
-        assert!(collection.info().segments_count >= 5);
+        assert!(collection.info().segments_count >= 3);
         change(&collection, |config| {
             config.optimizers.default_segment_number = 1;
             config.optimizers.max_segment_size = Some(kb(20_000));

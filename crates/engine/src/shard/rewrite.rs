@@ -20,6 +20,7 @@ use flatwater_segment::parts::spec::SegmentSpec;
 use flatwater_segment::sealed;
 use flatwater_segment::sealed::merge::Watch;
 use flatwater_segment::sealed::merge::order::RowOrder;
+use flatwater_segment::sealed::merge::size::output_bytes;
 use flatwater_segment::sealed::seal::SealError;
 use flatwater_segment::view::SegmentView;
 use uuid::Uuid;
@@ -28,6 +29,9 @@ use super::Shard;
 use super::apply::{Segments, parse_path};
 use super::writer::Command;
 use crate::error::{EngineError, Result};
+
+/// Bytes that background work leaves free for writes: about two log files of the default size.
+const ROOM_LEFT_BYTES: u64 = 64 << 20;
 
 /// Where the rows of the inputs went.
 pub(super) enum Places {
@@ -72,6 +76,7 @@ impl Shard {
             return Ok(false);
         };
         let spec = self.shared.spec.load_full();
+        self.check_room(&inputs, &spec)?;
         self.replace(inputs, spec, |inputs, dir| {
             sealed::seal::seal(&inputs[0], dir, cancel)?;
             Ok(Places::Kept)
@@ -104,9 +109,23 @@ impl Shard {
             let order = Places::Merged(RowOrder::of(&inputs));
             return self.swap(inputs, order, None);
         }
+        self.check_room(&inputs, &spec)?;
         self.replace(inputs, Arc::clone(&spec), |inputs, dir| {
             let order = sealed::merge::merge(inputs, &spec, builds_graphs, dir, workers, watch)?;
             Ok(Places::Merged(order))
+        })
+    }
+
+    /// The disk gate: the output must fit beside its inputs, and leave room for writes.
+    fn check_room(&self, inputs: &[SegmentView], spec: &SegmentSpec) -> Result<()> {
+        let needed_bytes = output_bytes(inputs, spec).saturating_add(ROOM_LEFT_BYTES);
+        let dir = &self.shared.segments_dir;
+        if dir.free_bytes()? >= needed_bytes {
+            return Ok(());
+        }
+        Err(EngineError::DiskFull {
+            path: dir.path().to_path_buf(),
+            needed_bytes,
         })
     }
 

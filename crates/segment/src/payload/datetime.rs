@@ -67,11 +67,7 @@ impl Datetime {
             return None;
         }
         let fraction_us = cursor.fraction()?;
-        let offset_minutes = if cursor.is_done() {
-            0
-        } else {
-            cursor.zone()?
-        };
+        let offset_minutes = if cursor.is_done() { 0 } else { cursor.zone()? };
         let seconds = (minutes - offset_minutes) * 60 + second;
         cursor
             .is_done()
