@@ -214,6 +214,7 @@ def cases(table):
 @pytest.mark.parametrize("wait", ["true", "false"])
 @cases(WRITES)
 def test_a_bad_write_is_refused_and_changes_nothing(server, one_point, case, wait):
+    """Field report V1: a vector of the wrong size was acknowledged and dropped."""
     method, path, body, status, patterns = case
     reply = server.call(method, f"/collections/{one_point}{path}?wait={wait}", body)
     check_refusal(reply, status, patterns)

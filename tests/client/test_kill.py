@@ -56,7 +56,7 @@ class Searcher(threading.Thread):
     def __init__(self, server, seed):
         super().__init__(daemon=True)
         self.session, self.random = Session(server), random.Random(f"{seed}/searcher")
-        self.wrong, self.answers = None, 0
+        self.wrong = None
 
     def run(self):
         while self.wrong is None:
@@ -70,7 +70,7 @@ class Searcher(threading.Thread):
             ids = [p["id"] for p in reply.result["points"]] if reply.status == 200 else None
             if ids is None or len(set(ids)) < len(ids):
                 self.wrong = reply.text
-            self.answers += 1
+            time.sleep(0.02)  # The cores are for those who write.
 
 
 class Load:
@@ -137,6 +137,8 @@ class Load:
 
 
 def test_kill_9_at_random_instants_loses_nothing_that_was_acknowledged(new_server, seed):
+    """Field reports D3, D10, D13: a crash after an optimization lost points, left index entries without
+    points, or half of an operation."""
     rng, kills = random.Random(seed), 0
     while kills < KILLS:
         load = Load(new_server().start())
@@ -224,10 +226,10 @@ def test_indexing_resumes_by_itself_after_a_kill(new_server, words):
     """Field report L6: after a restart the work waited for the next write."""
     server = new_server().start()
     writers.create(server, COLLECTION, size=384, **SETTINGS)
-    writers.bulk(server, COLLECTION, range(4000), words.rows)
+    writers.bulk(server, COLLECTION, range(2500), words.rows)
     server.kill()
     server.start()
     info = server.wait_until_idle(COLLECTION, within=120)
-    assert info["points_count"] == 4000
+    assert info["points_count"] == 2500
     threshold_rows = 200 * 1024 // (384 * 4)
-    assert info["indexed_vectors_count"] >= 4000 - threshold_rows
+    assert info["indexed_vectors_count"] >= 2500 - threshold_rows

@@ -62,7 +62,7 @@ def test_what_is_asked_for_is_shown_and_nothing_else(server, client, name, words
 
 
 def test_indexing_is_shown_while_it_runs_and_when_it_is_done(server, client, name, words):
-    fill(server, name, words.rows[:5000], indexing_threshold=100)
+    fill(server, name, words.rows[:3000], indexing_threshold=100)
     seen_yellow, progress = False, []
     deadline = time.monotonic() + 120
     while True:
@@ -81,7 +81,7 @@ def test_indexing_is_shown_while_it_runs_and_when_it_is_done(server, client, nam
     for job in done:
         tree = check_job(job, "done")
         assert "finished_at" in tree[0] and tree[0]["duration_sec"] >= 0
-    assert client.get_collection(name).indexed_vectors_count >= 5000 - 100 * 1024 / (384 * 4)
+    assert client.get_collection(name).indexed_vectors_count >= 3000 - 100 * 1024 / (384 * 4)
 
 
 def test_below_the_threshold_a_collection_is_green_without_a_graph(server, client, name, words):

@@ -111,6 +111,7 @@ def test_an_upsert_replaces_the_whole_point(client, points):
 
 
 def test_of_equal_ids_in_one_request_the_last_one_counts(client, points):
+    """Field reports V9, C31: 150 documents were uploaded under few ids, and few were left."""
     client.upsert(points, [struct(1, 1, 0, 0, 0, a=1), struct(2, 2, 0, 0, 0), struct(1, 3, 0, 0, 0)])
     assert by_id(client, points, 1) == {1: ([3, 0, 0, 0], {})}
     assert client.count(points).count == 2

@@ -199,6 +199,26 @@ def test_a_limit_of_any_size_returns_all_there_is(server, name, words, limit):
     assert len(server.call("POST", f"{base}/query", wide).result["points"]) == 10
 
 
+def test_huge_numbers_anywhere_else_are_served_or_refused(server, name, words):
+    """Field report V5: limits of batches, ids, and combinations of min_should ended the process."""
+    fill(server, name, words.rows[:20], "Cosine")
+    largest, vector = 2**64 - 1, words.queries[0].tolist()
+    base = f"/collections/{name}/points"
+    batch = {"searches": [{"query": vector, "limit": largest, "offset": 1}] * 3}
+    answers = server.call("POST", f"{base}/query/batch", batch).result
+    assert [len(a["points"]) for a in answers] == [19] * 3
+    older = {"vector": vector, "limit": largest, "params": {"hnsw_ef": largest}}
+    assert len(server.call("POST", f"{base}/search", older).result) == 20
+    assert [p["id"] for p in server.call("POST", base, {"ids": [largest, 3]}).result] == [3]
+    many = [{"has_id": [i]} for i in range(70)]
+    for least, wanted in ((1, 20), (2, 0), (35, 0), (largest, 0)):
+        body = {"filter": {"min_should": {"conditions": many, "min_count": least}}}
+        assert server.call("POST", f"{base}/count", body).result["count"] == wanted, least
+    for path, key in (("/query/groups", "query"), ("/search/groups", "vector")):
+        groups = {key: vector, "group_by": "a", "limit": largest, "group_size": largest}
+        assert 200 <= server.call("POST", f"{base}{path}", groups).status < 500
+
+
 def test_deleting_the_nearest_leaves_the_next_nearest(server, client, name, words):
     """Field report C26: an answer full of dead points came back empty."""
     rows = words.rows[:1200]
