@@ -1,5 +1,6 @@
 """Filters by their definition, in plain Python: the oracle that the server is compared with."""
 
+import functools
 from datetime import datetime, timezone
 
 
@@ -57,12 +58,17 @@ def _holds(point_id, payload, condition):
 def values_at(payload, path):
     """The values that a path leads to: `a.b` goes into objects, `a[].b` into every element."""
     values = [payload]
-    for step in path.split("."):
-        key, every = (step[:-2], True) if step.endswith("[]") else (step, False)
+    for key, every in _steps(path):
         values = [v[key] for v in values if isinstance(v, dict) and key in v]
         if every:
             values = [element for v in values if isinstance(v, list) for element in v]
     return values
+
+
+@functools.cache
+def _steps(path):
+    """The keys of a path, each with whether it goes into every element."""
+    return [(s[:-2], True) if s.endswith("[]") else (s, False) for s in path.split(".")]
 
 
 def is_empty(values):

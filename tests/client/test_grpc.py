@@ -11,6 +11,8 @@ from qdrant_client import grpc as wire
 from qdrant_client import models
 from qdrant_client.http.exceptions import UnexpectedResponse
 
+import packed
+
 # The gRPC code of each HTTP code.
 CODES = {
     400: grpc.StatusCode.INVALID_ARGUMENT,
@@ -60,9 +62,12 @@ def refusals(rest, over_grpc, call):
     return text
 
 
-@pytest.fixture
-def filled(client, grpc_client, name, words):
-    """A collection with 300 points, half of them written over each protocol."""
+@pytest.fixture(scope="module")
+def filled(shared_clients, words):
+    """A collection with 300 points, half of them written over each protocol; no test here changes
+    what it holds."""
+    client, grpc_client = shared_clients
+    name = "both-protocols"
     client.create_collection(
         name,
         vectors_config={
@@ -86,7 +91,8 @@ def filled(client, grpc_client, name, words):
         points.append(models.PointStruct(id=id, vector=vector, payload=payload))
     client.upsert(name, points[::2], wait=True)
     grpc_client.upsert(name, points[1::2], wait=True)
-    return name
+    yield name
+    client.delete_collection(name)
 
 
 def test_collections_are_made_shown_and_removed_alike(client, grpc_client, name):
@@ -337,7 +343,7 @@ def test_field_indexes_are_shown_alike_and_tenants_are_accepted(client, grpc_cli
     assert "params" not in shown[0]["pos"]
 
 
-def test_without_a_graph_every_search_is_right(client, grpc_client, name, words):
+def test_without_a_graph_every_search_is_right(server, client, grpc_client, name, words):
     grpc_client.create_collection(
         name,
         vectors_config=models.VectorParams(size=words.rows.shape[1], distance=models.Distance.COSINE),
@@ -347,12 +353,8 @@ def test_without_a_graph_every_search_is_right(client, grpc_client, name, words)
     tenant = models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True)
     grpc_client.create_payload_index(name, "tenant", tenant, wait=True)
     count = 2000
-    points = [
-        models.PointStruct(id=row, vector=words.rows[row].tolist(), payload={"tenant": f"t{row % 4}"})
-        for row in range(count)
-    ]
-    for at in range(0, count, 500):
-        grpc_client.upsert(name, points[at : at + 500], wait=True)
+    payloads = [{"tenant": f"t{row % 4}"} for row in range(count)]
+    packed.upload(server, name, words.rows[:count], payloads)
     base = words.rows[:count].astype(np.float64)
     base /= np.linalg.norm(base, axis=1, keepdims=True)
     for n in range(10):
@@ -483,21 +485,20 @@ def test_what_is_not_served_yet_is_unimplemented_by_its_name(server, filled):
     with grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}") as channel:
         stub = wire.PointsStub(channel)
         with pytest.raises(grpc.RpcError) as refused:
-            stub.Facet(wire.FacetCounts(collection_name=filled, key="city"))
+            stub.SearchGroups(wire.SearchPointGroups(collection_name=filled, group_by="row"))
         assert refused.value.code() == grpc.StatusCode.UNIMPLEMENTED
-        assert "`Points/Facet` is not served yet" in refused.value.details()
+        assert "`Points/SearchGroups` is not served yet" in refused.value.details()
 
 
 def test_a_time_limit_of_zero_is_refused_alike(server, filled):
-    # By hand: the client would give its own connection no time either.
-    rest = server.call("POST", f"/collections/{filled}/points/count?timeout=0", {})
-    with grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}") as channel:
-        with pytest.raises(grpc.RpcError) as refused:
-            wire.PointsStub(channel).Count(wire.CountPoints(collection_name=filled, timeout=0))
-    assert rest.status == 422
+    """Sent by hand: a client would give up by itself after no time at all."""
+    text = "timeout: value 0 invalid, must be 1 or larger"
+    reply = server.call("POST", f"/collections/{filled}/points/count?timeout=0", {})
+    assert reply.status == 422 and text in reply.error
+    with packed.channel(server) as channel, pytest.raises(grpc.RpcError) as refused:
+        wire.PointsStub(channel).Count(wire.CountPoints(collection_name=filled, timeout=0))
     assert refused.value.code() == grpc.StatusCode.INVALID_ARGUMENT
-    for text in (rest.error, refused.value.details()):
-        assert "timeout: value 0 invalid, must be 1 or larger" in text
+    assert text in refused.value.details()
 
 
 def test_a_client_that_compresses_gets_the_same_answers(server, grpc_client, filled):

@@ -59,7 +59,7 @@ impl Shard {
         // below, so the one before must not come back.
         dir.sync()?;
         let mut segments = open_segments(dir, options, &manifest)?;
-        let wal = replay_log(dir, options, &mut segments)?;
+        let (wal, replayed_bytes) = replay_log(dir, options, &mut segments)?;
         segments.build_missing_indexes()?;
         let view = segments.view();
         let shared = Arc::new(ShardShared {
@@ -73,7 +73,9 @@ impl Shard {
             retired: Mutex::default(),
             leftovers: Mutex::default(),
             checkpoint_bell: Bell::default(),
-            unrecorded_bytes: AtomicU64::new(0),
+            // What was replayed is in no checkpoint yet: a process that is killed again and again must not
+            // find a longer log each time.
+            unrecorded_bytes: AtomicU64::new(replayed_bytes),
             unrecorded_bytes_max: LOG_FILES_PER_CHECKPOINT * options.log_file_bytes,
             queued: AtomicUsize::new(0),
             queued_bytes: Mutex::new(0),
@@ -122,11 +124,12 @@ fn open_segments(
     })
 }
 
+/// The log, replayed, and how many bytes of operations that were.
 fn replay_log(
     dir: &Arc<dyn Directory>,
     options: &ShardOptions,
     segments: &mut Segments,
-) -> Result<Wal> {
+) -> Result<(Wal, u64)> {
     let log_dir = dir.subdir("wal")?;
     let recorded = segments
         .writers
@@ -137,10 +140,11 @@ fn replay_log(
         floor: segments.applied,
         synced: recorded.fold(segments.applied, u64::max),
     };
-    let mut replayed = 0u64;
+    let (mut replayed, mut replayed_bytes) = (0u64, 0u64);
     let (wal, outcome) = Wal::open(log_dir, wal_options, &mut |seq, body| {
         let op = LogOp::decode(body).map_err(|damage| record_damage(seq, &damage))?;
         replayed += 1;
+        replayed_bytes += body.len() as u64;
         if replayed.is_multiple_of(1000) {
             tracing::info!(replayed, seq, "replaying the log");
         }
@@ -160,7 +164,7 @@ fn replay_log(
     if replayed > 0 {
         tracing::info!(replayed, seq = segments.applied, "log replayed");
     }
-    Ok(wal)
+    Ok((wal, replayed_bytes))
 }
 
 /// Reads the log of the shard in `dir` and decodes each record that no listed segment holds; changes

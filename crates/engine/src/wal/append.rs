@@ -31,6 +31,9 @@ pub struct Wal {
     dir: Arc<dyn Directory>,
     file_bytes: u64,
     current: Option<Current>,
+    /// The newest file of the process before. It holds the margin until the first file is begun, so that
+    /// deletions work after a restart on a full disk too.
+    before: Option<Box<dyn AppendFile>>,
     next_seq: SeqNo,
     next_generation: u64,
     scratch: Vec<u8>,
@@ -52,11 +55,35 @@ struct Current {
 impl Current {
     /// Gives reserved blocks back. Best effort: the bytes are all kept either way.
     fn release(&mut self) {
-        let len = self.file.len();
-        if self.reserved > len {
-            drop(self.file.truncate(len));
+        if self.reserved > self.file.len() {
+            release(self.file.as_mut());
+            self.reserved = 0;
         }
     }
+
+    /// Reserves the margin alone. Best effort: a disk that has no room for it may have some for records.
+    fn keep_margin(&mut self) {
+        let end = self.file.len() + RESERVE_MARGIN_BYTES;
+        if self.reserved < end && self.file.reserve(RESERVE_MARGIN_BYTES).is_ok() {
+            self.reserved = end;
+        }
+    }
+}
+
+/// Gives the blocks behind a file's end back, best effort.
+fn release(file: &mut dyn AppendFile) {
+    drop(file.truncate(file.len()));
+}
+
+/// The newest of the files that were found, with the margin behind its end, best effort: a stop may have
+/// given it back, and a replay that wrote the file anew has.
+fn hold_margin(dir: &dyn Directory, files: &[LogFile]) -> Option<Box<dyn AppendFile>> {
+    let newest = file_name(files.last()?.generation);
+    let mut file = dir.open_append(&newest).ok()?;
+    if let Err(error) = file.reserve(RESERVE_MARGIN_BYTES) {
+        tracing::warn!(%error, "no room is left for the log; writes may be refused until there is");
+    }
+    Some(file)
 }
 
 impl fmt::Debug for Wal {
@@ -91,6 +118,7 @@ impl Wal {
             "checkpoints hold what is below the floor"
         );
         let (found, replayed) = replay(&*dir, options, visit)?;
+        let before = hold_margin(&*dir, &found.files);
         let sync = Arc::new(WalSync::new(
             Arc::clone(&dir),
             found.files,
@@ -100,6 +128,7 @@ impl Wal {
             dir,
             file_bytes: options.file_bytes,
             current: None,
+            before,
             next_seq: found.next_seq,
             next_generation: found.next_generation,
             scratch: Vec::new(),
@@ -209,7 +238,7 @@ impl Wal {
         });
         match full {
             Some(false) => {}
-            None => self.current = Some(self.begin_file()?),
+            None => self.current = Some(self.begin_first()?),
             Some(true) => {
                 let begun = self.begin_file();
                 let current = self.current.as_mut().expect("a file that is full is there");
@@ -217,6 +246,7 @@ impl Wal {
                     Ok(next) => {
                         current.release();
                         *current = next;
+                        current.keep_margin();
                     }
                     Err(error) => {
                         tracing::warn!(%error, "the log goes on in a full file");
@@ -226,6 +256,21 @@ impl Wal {
             }
         }
         Ok(self.current.as_mut().expect("a file was begun above"))
+    }
+
+    /// The first file of this process. On a full disk it takes the place of the margin that the one before
+    /// holds.
+    fn begin_first(&mut self) -> Result<Current> {
+        let mut begun = self.begin_file();
+        if let Some(mut before) = self.before.take() {
+            release(before.as_mut());
+            if matches!(begun, Err(EngineError::DiskFull { .. })) {
+                begun = self.begin_file();
+            }
+        }
+        let mut current = begun?;
+        current.keep_margin();
+        Ok(current)
     }
 
     /// A new file of a new generation, with its header.
@@ -265,6 +310,8 @@ impl Drop for Wal {
         let poisoned = self.sync.is_poisoned();
         if let Some(current) = self.current.as_mut().filter(|_| !poisoned) {
             current.release();
+            // What the stop still writes must not take the room that deletions need after the next start.
+            current.keep_margin();
         }
     }
 }

@@ -527,6 +527,17 @@ fn on_a_full_disk_reads_and_deletes_go_on_and_writes_come_back_with_the_space() 
         kind_of(&trial, &upsert(3000..3001, 1, true)),
         Some(ErrorKind::DiskFull)
     );
+    // Deletions work after it as before it, whether the process was stopped or killed.
+    for step in [
+        delete(ids(5..7), true),
+        Step::Kill,
+        delete(ids(7..9), true),
+        Step::Stop,
+        delete(ids(9..10), false),
+    ] {
+        assert!(trial.take(&step).unwrap());
+    }
+    assert_eq!(trial.refused_to_open, 0);
     trial.dir.faults().set_full(false);
     for step in [upsert(0..3, 5, true), set(ids(0..20), 3, true), Step::Stop] {
         assert!(trial.take(&step).unwrap());
