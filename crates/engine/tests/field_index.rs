@@ -279,7 +279,10 @@ fn points_come_in_the_order_of_their_values_once_for_each() {
         ..request
     };
     let refused = collection.scroll(&request).unwrap_err().to_string();
-    assert!(refused.starts_with("Cannot use an `offset` when using `order_by`"), "{refused}");
+    assert!(
+        refused.starts_with("Cannot use an `offset` when using `order_by`"),
+        "{refused}"
+    );
     // Of floats, every number counts.
     index(&collection, FieldType::Float, true);
     let shown: Vec<_> = ordered(&collection, ascending, 10)
@@ -288,7 +291,14 @@ fn points_come_in_the_order_of_their_values_once_for_each() {
         .collect();
     assert_eq!(
         shown,
-        [(5, false), (0, false), (5, false), (1, true), (0, false), (2, false)]
+        [
+            (5, false),
+            (0, false),
+            (5, false),
+            (1, true),
+            (0, false),
+            (2, false)
+        ]
     );
     engine.shutdown().unwrap();
 }

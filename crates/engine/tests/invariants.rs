@@ -280,5 +280,8 @@ fn a_writer_builds_no_index_and_who_waits_for_one_is_answered_at_the_stop() {
     drop(shard);
     let shard = self::shard(folder.path());
     let view = shard.view();
-    assert!(view.segments[0].fields().contains_key("n"), "opening builds it");
+    assert!(
+        view.segments[0].fields().contains_key("n"),
+        "opening builds it"
+    );
 }

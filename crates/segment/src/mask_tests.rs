@@ -11,7 +11,8 @@ use crate::field::FieldType;
 use crate::field::builder::FieldIndexBuilder;
 use crate::payload::datetime::Datetime;
 use crate::payload::filter::{
-    Bounds, Condition, FieldCondition, FieldTest, Filter, MatchValue, MinShould, NestedCondition, Range,
+    Bounds, Condition, FieldCondition, FieldTest, Filter, MatchValue, MinShould, NestedCondition,
+    Range,
 };
 use crate::payload::path::JsonPath;
 
@@ -135,8 +136,9 @@ const UUIDS: [&str; 5] = [
 ];
 
 fn moment() -> impl Strategy<Value = Datetime> {
-    (prop::sample::select(MOMENTS[..5].to_vec()), -1..2_i64)
-        .prop_map(|(text, off)| Datetime::from_micros(Datetime::parse(text).unwrap().micros() + off))
+    (prop::sample::select(MOMENTS[..5].to_vec()), -1..2_i64).prop_map(|(text, off)| {
+        Datetime::from_micros(Datetime::parse(text).unwrap().micros() + off)
+    })
 }
 
 fn moments() -> impl Strategy<Value = Bounds<Datetime>> {

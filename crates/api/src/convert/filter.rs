@@ -6,7 +6,8 @@
 
 use flatwater_segment::payload::datetime::Datetime;
 use flatwater_segment::payload::filter::{
-    Bounds, Condition, FieldCondition, FieldTest, Filter, MatchValue, MinShould, NestedCondition, Range,
+    Bounds, Condition, FieldCondition, FieldTest, Filter, MatchValue, MinShould, NestedCondition,
+    Range,
 };
 use serde_json::Value;
 

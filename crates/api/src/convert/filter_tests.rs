@@ -156,15 +156,36 @@ fn counts_vectors_and_nested_filters_are_read() {
         })
     );
     for (bad, part) in [
-        (json!({"key": "a", "values_count": {"gt": -1}}), "values_count.gt"),
-        (json!({"key": "a", "values_count": {"gt": 1.5}}), "values_count.gt"),
+        (
+            json!({"key": "a", "values_count": {"gt": -1}}),
+            "values_count.gt",
+        ),
+        (
+            json!({"key": "a", "values_count": {"gt": 1.5}}),
+            "values_count.gt",
+        ),
         (json!({"key": "a", "values_count": 3}), "values_count"),
         (json!({"has_vector": 3}), "has_vector"),
-        (json!({"has_vector": null}), "missing field `filter.must[0].has_vector`"),
-        (json!({"nested": {"key": "a"}}), "missing field `filter.must[0].nested.filter`"),
-        (json!({"nested": {"filter": {}}}), "missing field `filter.must[0].nested.key`"),
-        (json!({"nested": {"key": "a b", "filter": {}}}), "Invalid json path"),
-        (json!({"nested": {"key": "a", "filter": {"musst": []}}}), "unknown field `musst`"),
+        (
+            json!({"has_vector": null}),
+            "missing field `filter.must[0].has_vector`",
+        ),
+        (
+            json!({"nested": {"key": "a"}}),
+            "missing field `filter.must[0].nested.filter`",
+        ),
+        (
+            json!({"nested": {"filter": {}}}),
+            "missing field `filter.must[0].nested.key`",
+        ),
+        (
+            json!({"nested": {"key": "a b", "filter": {}}}),
+            "Invalid json path",
+        ),
+        (
+            json!({"nested": {"key": "a", "filter": {"musst": []}}}),
+            "unknown field `musst`",
+        ),
     ] {
         let (code, text) = refusal(json!({ "must": [bad] }));
         assert_eq!(code, 400);

@@ -97,8 +97,14 @@ mod tests {
             (json!(-3), OrderValue::Integer(-3)),
             (json!(i64::MAX), OrderValue::Integer(i64::MAX)),
             (json!(2.5), OrderValue::Float(2.5)),
-            (json!(u64::MAX), OrderValue::Float(18_446_744_073_709_551_616.0)),
-            (json!("1970-01-01T00:00:02Z"), OrderValue::Integer(2_000_000)),
+            (
+                json!(u64::MAX),
+                OrderValue::Float(18_446_744_073_709_551_616.0),
+            ),
+            (
+                json!("1970-01-01T00:00:02Z"),
+                OrderValue::Integer(2_000_000),
+            ),
         ] {
             let order = order(json!({"key": "a.b", "start_from": start}));
             assert_eq!(order.start_from, Some(expected));
@@ -111,9 +117,18 @@ mod tests {
             (json!(3), "order_by: invalid value: 3"),
             (json!("a b"), "Invalid json path"),
             (json!({}), "missing field `order_by.key`"),
-            (json!({"key": "a", "direction": "up"}), "order_by.direction: invalid value"),
-            (json!({"key": "a", "start_from": "soon"}), "order_by.start_from: 'soon'"),
-            (json!({"key": "a", "start_from": [1]}), "order_by.start_from: invalid value"),
+            (
+                json!({"key": "a", "direction": "up"}),
+                "order_by.direction: invalid value",
+            ),
+            (
+                json!({"key": "a", "start_from": "soon"}),
+                "order_by.start_from: 'soon'",
+            ),
+            (
+                json!({"key": "a", "start_from": [1]}),
+                "order_by.start_from: invalid value",
+            ),
         ] {
             let text = decode(bad).unwrap_err().to_string();
             assert!(text.contains(part), "{text}");

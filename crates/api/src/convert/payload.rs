@@ -183,13 +183,7 @@ fn field_type(word: &str, path: &str) -> Result<FieldType> {
     }
     let mut types = TYPES.into_iter();
     let known = types.find(|field_type| type_name(*field_type) == word);
-    known.ok_or_else(|| {
-        wrong_type(
-            path,
-            &json!(word),
-            "a type of field index, e.g. `keyword`",
-        )
-    })
+    known.ok_or_else(|| wrong_type(path, &json!(word), "a type of field index, e.g. `keyword`"))
 }
 
 /// Name of a type on the wire.

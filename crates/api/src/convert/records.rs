@@ -208,7 +208,10 @@ mod tests {
         };
         assert_eq!(shown(None), json!({"id": 7}));
         let order_value = Some(OrderValue::Integer(i64::MAX));
-        assert_eq!(shown(order_value), json!({"id": 7, "order_value": i64::MAX}));
+        assert_eq!(
+            shown(order_value),
+            json!({"id": 7, "order_value": i64::MAX})
+        );
         let order_value = OrderValue::float(5.0);
         assert_eq!(shown(order_value), json!({"id": 7, "order_value": 5.0}));
     }

@@ -6,8 +6,8 @@ use qdrant_client::qdrant::r#match::MatchValue;
 use serde_json::{Value, json};
 
 use super::ids;
-use super::shape::{Shape, number_if, required};
 use super::moments::datetime_text;
+use super::shape::{Shape, number_if, required};
 use crate::error::{ApiError, Result};
 
 /// The filter as an object. The reader of messages stops at 100 levels, two or more for each filter inside
@@ -120,9 +120,7 @@ fn number_range(range: qdrant::Range, path: &str) -> Result<Shape> {
 fn datetime_range(range: qdrant::DatetimeRange, path: &str) -> Result<Shape> {
     let bound = |name: &str, value: Option<_>| {
         let path = format!("{path}.datetime_range.{name}");
-        value
-            .map(|value| datetime_text(value, &path))
-            .transpose()
+        value.map(|value| datetime_text(value, &path)).transpose()
     };
     let shape = Shape::default()
         .with("lt", bound("lt", range.lt)?)

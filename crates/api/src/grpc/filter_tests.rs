@@ -1,7 +1,7 @@
 use qdrant_client::qdrant::{
-    Condition, DatetimeRange, FieldCondition, Filter, GeoRadius, HasIdCondition, HasVectorCondition,
-    IsEmptyCondition, IsNullCondition, Match, MinShould, NestedCondition, Range, RepeatedIntegers,
-    RepeatedStrings, SliceCondition, Timestamp, ValuesCount,
+    Condition, DatetimeRange, FieldCondition, Filter, GeoRadius, HasIdCondition,
+    HasVectorCondition, IsEmptyCondition, IsNullCondition, Match, MinShould, NestedCondition,
+    Range, RepeatedIntegers, RepeatedStrings, SliceCondition, Timestamp, ValuesCount,
 };
 use serde_json::json;
 

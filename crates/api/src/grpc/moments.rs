@@ -45,7 +45,10 @@ mod tests {
             let text = datetime_text(Timestamp { seconds, nanos }, "a.b")
                 .unwrap_err()
                 .to_string();
-            assert!(text.contains("a.b: ") && text.contains("no timestamp"), "{text}");
+            assert!(
+                text.contains("a.b: ") && text.contains("no timestamp"),
+                "{text}"
+            );
         }
     }
 }

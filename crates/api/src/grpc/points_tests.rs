@@ -236,7 +236,10 @@ fn reads_have_the_defaults_of_rest() {
         (Start::Integer(-2), OrderValue::Integer(-2)),
         (Start::Float(2.0), OrderValue::Float(2.0)),
         (Start::Timestamp(timestamp), OrderValue::Integer(7_000_005)),
-        (Start::Datetime("1970-01-02".into()), OrderValue::Integer(86_400_000_000)),
+        (
+            Start::Datetime("1970-01-02".into()),
+            OrderValue::Integer(86_400_000_000),
+        ),
     ] {
         let order_by = ordered(start).unwrap().order_by.unwrap();
         assert_eq!(order_by.key, "a.b");

@@ -76,7 +76,10 @@ fn ordered_field(view: &ShardView, order_by: &OrderBy) -> Result<OrderedField> {
     let path = parse_path(&order_by.key)?;
     let mut schemas = view.schemas.iter();
     let is_ordered = |schema: &FieldSchema| {
-        let has_range = schema.params.as_ref().and_then(|params| params.get("range"));
+        let has_range = schema
+            .params
+            .as_ref()
+            .and_then(|params| params.get("range"));
         schema.field_type.is_ordered()
             && (schema.field_type != FieldType::Integer || has_range != Some(&false.into()))
     };
@@ -116,10 +119,12 @@ impl<'v> First<'v> {
             return false;
         }
         match self.direction {
-            Direction::Ascending => (self.kept.last_key_value())
-                .is_some_and(|((last, _), _)| value > *last),
-            Direction::Descending => (self.kept.first_key_value())
-                .is_some_and(|((last, _), _)| value < *last),
+            Direction::Ascending => {
+                (self.kept.last_key_value()).is_some_and(|((last, _), _)| value > *last)
+            }
+            Direction::Descending => {
+                (self.kept.first_key_value()).is_some_and(|((last, _), _)| value < *last)
+            }
         }
     }
 

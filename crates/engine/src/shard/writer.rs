@@ -388,7 +388,10 @@ impl Writer {
         let complete = self
             .waiting
             .extract_if(.., |field, _| !segments.lacks_index(field));
-        for message in complete.flat_map(|(_, waiting)| waiting).collect::<Vec<_>>() {
+        for message in complete
+            .flat_map(|(_, waiting)| waiting)
+            .collect::<Vec<_>>()
+        {
             self.acknowledge_synced(message);
         }
         if self.shared.wants_checkpoint() {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use flatwater_engine::engine::{Collection, Engine};
 use flatwater_engine::query::request::{
-    Direction, Order, OrderBy, PayloadSelector, QueryTarget, ScrollRequest, SearchRequest, VectorSelector,
+    Direction, Order, OrderBy, PayloadSelector, QueryTarget, ScrollRequest, SearchRequest,
+    VectorSelector,
 };
 use flatwater_segment::PointId;
 use flatwater_segment::payload::filter::Filter;

@@ -348,9 +348,8 @@ impl Test {
                 field("key", FieldTest::Any(vec![key]))
             }
             Self::Part { a, b } => {
-                let is = |key: &str, n: u64| {
-                    field(key, FieldTest::Value(MatchValue::Integer(n as i64)))
-                };
+                let is =
+                    |key: &str, n: u64| field(key, FieldTest::Value(MatchValue::Integer(n as i64)));
                 let filter = Filter {
                     must: vec![is("a", *a), is("b", *b)],
                     ..Filter::default()

@@ -164,8 +164,13 @@ mod tests {
         let big = prop_oneof![Just(i64::MIN), Just(i64::MAX), Just((1 << 53) + 1)];
         prop_oneof![
             prop_oneof![-3..3_i64, big].prop_map(OrderValue::Integer),
-            prop_oneof![-3.0..3.0_f64, Just(-0.0), Just(9_007_199_254_740_992.0), Just(1e300)]
-                .prop_map(|number| OrderValue::float(number).unwrap()),
+            prop_oneof![
+                -3.0..3.0_f64,
+                Just(-0.0),
+                Just(9_007_199_254_740_992.0),
+                Just(1e300)
+            ]
+            .prop_map(|number| OrderValue::float(number).unwrap()),
         ]
     }
 

@@ -21,7 +21,9 @@ fn must(condition: Condition) -> Filter {
 
 fn holds_filter(filter: &Filter, payload: &Value) -> bool {
     let filter = CompiledFilter::new(filter).unwrap();
-    filter.matches(PointId::Num(1), payload.as_object().unwrap(), &|name| name == "v")
+    filter.matches(PointId::Num(1), payload.as_object().unwrap(), &|name| {
+        name == "v"
+    })
 }
 
 fn holds(condition: Condition, payload: &Value) -> bool {
@@ -304,7 +306,11 @@ fn a_moment_is_compared_by_time_and_not_by_its_spelling() {
         (json!(null), false),
     ] {
         let payload = json!({ "t": value });
-        assert_eq!(holds(field("t", range.clone()), &payload), inside, "{payload}");
+        assert_eq!(
+            holds(field("t", range.clone()), &payload),
+            inside,
+            "{payload}"
+        );
     }
 }
 
@@ -353,13 +359,19 @@ fn nested_clauses_are_decided_on_one_element_at_a_time() {
     };
     let has_other = nested("diet", not_meat.clone());
     assert!(holds(has_other.clone(), &first));
-    assert!(!holds(has_other.clone(), &json!({"diet": [{"food": "meat"}]})));
+    assert!(!holds(
+        has_other.clone(),
+        &json!({"diet": [{"food": "meat"}]})
+    ));
     let no_meat_at_all = Filter {
         must_not: vec![nested("diet", must(is("food", "meat")))],
         ..Filter::default()
     };
     assert!(!holds_filter(&no_meat_at_all, &first));
-    assert!(holds_filter(&no_meat_at_all, &json!({"diet": [{"food": "leaves"}]})));
+    assert!(holds_filter(
+        &no_meat_at_all,
+        &json!({"diet": [{"food": "leaves"}]})
+    ));
     assert!(holds_filter(&no_meat_at_all, &json!({})));
     for nothing in [
         json!({}),

@@ -38,8 +38,8 @@ pub fn walk_values(
 ) -> Result<(), SegmentError> {
     let mut plain = RowBits::new(view.rows_len());
     let mut indexes = view.fields().values();
-    let index = indexes
-        .find(|index| index.field_type() == field.field_type && *index.path() == field.path);
+    let index =
+        indexes.find(|index| index.field_type() == field.field_type && *index.path() == field.path);
     match index {
         Some(index) => {
             index.walk(&field.order, &mut *visit);
