@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crossbeam_channel::bounded;
+use crossbeam_channel::{RecvTimeoutError, bounded};
 use flatwater_engine::error::EngineError;
 use flatwater_engine::pool::bell::Bell;
 use flatwater_engine::shard::op::{FieldIndexRecord, PayloadEdit, encode_rows};
@@ -284,4 +284,33 @@ fn a_writer_builds_no_index_and_who_waits_for_one_is_answered_at_the_stop() {
         view.segments[0].fields().contains_key("n"),
         "opening builds it"
     );
+}
+
+#[test]
+fn who_writes_while_the_shard_stops_gets_an_answer() {
+    for _ in 0..30 {
+        let folder = tempfile::tempdir().unwrap();
+        let shard = shard(folder.path());
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    loop {
+                        let (sender, receiver) = bounded(1);
+                        let on_ack: OnAck = Box::new(move |result| drop(sender.send(result)));
+                        let target = Target::Ids(vec![PointId::Num(1)]);
+                        if shard.delete(target, false, on_ack).is_err() {
+                            return;
+                        }
+                        match receiver.recv_timeout(std::time::Duration::from_secs(20)) {
+                            Ok(Ok(_)) => {}
+                            Ok(Err(_)) | Err(RecvTimeoutError::Disconnected) => return,
+                            Err(RecvTimeoutError::Timeout) => panic!("no answer"),
+                        }
+                    }
+                });
+            }
+            std::thread::sleep(std::time::Duration::from_millis(2));
+            shard.stop();
+        });
+    }
 }

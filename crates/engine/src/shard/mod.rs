@@ -30,7 +30,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use crossbeam_channel::{Sender, bounded};
+use crossbeam_channel::{Sender, unbounded};
 use flatwater_segment::dir::Directory;
 use flatwater_segment::growing::write::NewRow;
 use flatwater_segment::parts::Segment;
@@ -117,6 +117,8 @@ pub(crate) struct ShardShared {
     /// Bytes logged since the last checkpoint, and how many of them call for one.
     unrecorded_bytes: AtomicU64,
     unrecorded_bytes_max: u64,
+    /// Nothing is taken from the queue any more.
+    writer_is_gone: AtomicBool,
     queued: AtomicUsize,
     queued_bytes: Mutex<usize>,
     queue_has_room: Condvar,
@@ -125,7 +127,14 @@ pub(crate) struct ShardShared {
 impl ShardShared {
     fn enter_queue(&self, bytes: usize) {
         let mut queued = self.queued_bytes.lock();
-        while *queued > 0 && *queued + bytes > QUEUE_BYTES_MAX && self.health.check().is_ok() {
+        let is_full = |queued_bytes: usize| {
+            let too_many = self.queued.load(Ordering::Relaxed) >= QUEUE_MAX;
+            queued_bytes > 0 && (too_many || queued_bytes + bytes > QUEUE_BYTES_MAX)
+        };
+        while is_full(*queued) && !self.writer_is_gone.load(Ordering::Acquire) {
+            if self.health.check().is_err() {
+                break;
+            }
             self.queue_has_room
                 .wait_for(&mut queued, QUEUE_LOOK_INTERVAL);
         }
@@ -366,7 +375,8 @@ pub enum Target {
     Filter(CompiledFilter),
 }
 
-/// Channel of updates to the writer.
-fn update_queue() -> (Sender<Command>, crossbeam_channel::Receiver<Command>) {
-    bounded(QUEUE_MAX)
+/// Channel of commands to the writer. `enter_queue` bounds it; the channel itself must be of the kind that
+/// drops what is left in it when the writer ends: who waits for an answer then learns that none comes.
+fn command_queue() -> (Sender<Command>, crossbeam_channel::Receiver<Command>) {
+    unbounded()
 }

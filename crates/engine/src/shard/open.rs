@@ -26,7 +26,7 @@ use super::op::LogOp;
 use super::schema;
 use super::sync::LogThread;
 use super::writer::Writer;
-use super::{Health, Shard, ShardShared, Threads, interval_ms, update_queue};
+use super::{Health, Shard, ShardShared, Threads, command_queue, interval_ms};
 use crate::error::{EngineError, Result};
 use crate::pool::bell::Bell;
 use crate::wal::{Wal, WalOptions};
@@ -77,6 +77,7 @@ impl Shard {
             // find a longer log each time.
             unrecorded_bytes: AtomicU64::new(replayed_bytes),
             unrecorded_bytes_max: LOG_FILES_PER_CHECKPOINT * options.log_file_bytes,
+            writer_is_gone: AtomicBool::new(false),
             queued: AtomicUsize::new(0),
             queued_bytes: Mutex::new(0),
             queue_has_room: Condvar::new(),
@@ -200,7 +201,7 @@ fn start_threads(
     wal: Wal,
     recorded: Manifest,
 ) -> Result<Shard> {
-    let (queue, commands) = update_queue();
+    let (queue, commands) = command_queue();
     let (log_queue, log_messages) = unbounded();
     let sync = wal.syncer();
     let log = LogThread {

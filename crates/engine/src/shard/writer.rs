@@ -149,6 +149,13 @@ pub(super) struct Writer {
     pub(super) waiting: BTreeMap<String, Vec<LogMessage>>,
 }
 
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.shared.writer_is_gone.store(true, Ordering::Release);
+        self.shared.queue_has_room.notify_all();
+    }
+}
+
 impl Writer {
     /// Runs until [`Command::Stop`].
     pub(super) fn run(mut self) {

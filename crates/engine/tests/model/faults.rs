@@ -261,6 +261,14 @@ impl Trial {
                 drop(engine);
                 self.open()
             }
+            // The next process finds the same disk, as full as it was.
+            Step::Kill => {
+                let engine = self.engine.take().expect("an engine is open");
+                self.dir.faults().stop();
+                drop(engine);
+                self.dir = Arc::new(self.dir.after_kill().map_err(|error| error.to_string())?);
+                self.open()
+            }
             other => Err(format!("{other:?} has no place in a workload")),
         }
     }
