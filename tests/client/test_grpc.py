@@ -426,14 +426,21 @@ def test_what_is_not_served_yet_is_unimplemented_by_its_name(server, filled):
     with grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}") as channel:
         stub = wire.PointsStub(channel)
         with pytest.raises(grpc.RpcError) as refused:
-            stub.Search(wire.SearchPoints(collection_name=filled, vector=[1.0, 2.0], limit=1))
+            stub.Facet(wire.FacetCounts(collection_name=filled, key="city"))
         assert refused.value.code() == grpc.StatusCode.UNIMPLEMENTED
-        assert "`Points/Search` is not served yet" in refused.value.details()
+        assert "`Points/Facet` is not served yet" in refused.value.details()
 
 
-def test_a_time_limit_of_zero_is_refused_alike(client, grpc_client, filled):
-    text = refusals(client, grpc_client, lambda c: c.count(filled, timeout=0))
-    assert "timeout: value 0 invalid, must be 1 or larger" in text
+def test_a_time_limit_of_zero_is_refused_alike(server, filled):
+    # By hand: the client would give its own connection no time either.
+    rest = server.call("POST", f"/collections/{filled}/points/count?timeout=0", {})
+    with grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}") as channel:
+        with pytest.raises(grpc.RpcError) as refused:
+            wire.PointsStub(channel).Count(wire.CountPoints(collection_name=filled, timeout=0))
+    assert rest.status == 422
+    assert refused.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+    for text in (rest.error, refused.value.details()):
+        assert "timeout: value 0 invalid, must be 1 or larger" in text
 
 
 def test_a_client_that_compresses_gets_the_same_answers(server, grpc_client, filled):
