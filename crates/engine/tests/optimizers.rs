@@ -258,8 +258,8 @@ fn dead_rows_are_dropped_and_an_emptied_segment_goes() {
         .map(|id| (id, 0))
         .collect();
     model.retain(|&id, _| match id.checked_sub(2 * SEGMENT_ROWS) {
-        Some(place) => place % 2 != 0,
-        None => (id - SEGMENT_ROWS) % 3 != 0,
+        Some(place) => !place.is_multiple_of(2),
+        None => !(id - SEGMENT_ROWS).is_multiple_of(3),
     });
     settle(&collection);
     assert!(
