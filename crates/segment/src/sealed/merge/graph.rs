@@ -1,9 +1,7 @@
 //! The graph of one vector of the output.
 
-use std::sync::Arc;
-
 use flatwater_index::Row;
-use flatwater_index::codes::{DotPairs, Encoder, record};
+use flatwater_index::codes::record;
 use flatwater_index::hnsw::{Hnsw, Space};
 
 use super::{Merger, SealError, Step};
@@ -31,20 +29,18 @@ impl Merger<'_> {
             return Ok(None);
         };
         let graph = Hnsw::new(params, self.order.len());
-        match (center, &spec.rotation) {
-            (Some(center), Some(rotation)) => {
+        match center.and_then(|center| spec.encoder(center)) {
+            Some(encoder) => {
                 let (name, width) = (layout::codes8_name(index), record::stride8(spec.dim));
                 let codes8 =
                     MappedRows::<u8>::open(self.dir.as_ref(), &name, layout::CODES8_KIND, width)?;
-                let encoder = Encoder::new(spec.metric, Arc::clone(rotation), center)
-                    .with_dot_pairs(DotPairs::Distance);
                 let space = CodeSpace {
                     encoder: &encoder,
                     codes8: &codes8,
                 };
                 self.insert_all(index, spec, &graph, &space)?;
             }
-            _ => {
+            None => {
                 let name = layout::originals_name(index);
                 let originals = MappedRows::<f32>::open(
                     self.dir.as_ref(),
