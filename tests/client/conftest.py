@@ -8,7 +8,8 @@ import pytest
 import flatwater_data
 from flatwater_process import Server
 
-SEED = int(os.environ.get("FLATWATER_SEED", random.SystemRandom().randrange(2**32)))
+# Set for the workers, which are started with this environment: the header names the seed of all of them.
+SEED = int(os.environ.setdefault("FLATWATER_SEED", str(random.SystemRandom().randrange(2**32))))
 
 
 def pytest_report_header():
