@@ -17,6 +17,10 @@ use crate::error::{EngineError, Result};
 /// KB. Twice as much doubles what an idle log holds on the disk.
 pub const RESERVE_MARGIN_BYTES: u64 = 256 << 10;
 
+/// Parts in which less than the whole margin is asked for on a full disk: 16 KB each, so that a restart there
+/// costs one of them.
+const MARGIN_SHARES: u64 = 16;
+
 /// Bytes reserved at a time, to spare system calls; given back when the file is full or the log closed.
 const RESERVE_STEP_BYTES: u64 = 1 << 20;
 
@@ -61,11 +65,12 @@ impl Current {
         }
     }
 
-    /// Reserves the margin alone. Best effort: a disk that has no room for it may have some for records.
+    /// Reserves the margin alone, as far as there is room.
     fn keep_margin(&mut self) {
-        let end = self.file.len() + RESERVE_MARGIN_BYTES;
-        if self.reserved < end && self.file.reserve(RESERVE_MARGIN_BYTES).is_ok() {
-            self.reserved = end;
+        let len = self.file.len();
+        if self.reserved < len + RESERVE_MARGIN_BYTES {
+            let held = reserve_margin(self.file.as_mut());
+            self.reserved = self.reserved.max(len + held);
         }
     }
 }
@@ -75,13 +80,27 @@ fn release(file: &mut dyn AppendFile) {
     drop(file.truncate(file.len()));
 }
 
+/// Reserves the margin behind a file's end, or as much of it as there is room for: where it moves to another
+/// file on a full disk, that file's first block takes some of it. Answers how many bytes are held.
+fn reserve_margin(file: &mut dyn AppendFile) -> u64 {
+    (1..=MARGIN_SHARES)
+        .rev()
+        .map(|share| RESERVE_MARGIN_BYTES / MARGIN_SHARES * share)
+        .find(|&bytes| file.reserve(bytes).is_ok())
+        .unwrap_or(0)
+}
+
 /// The newest of the files that were found, with the margin behind its end, best effort: a stop may have
 /// given it back, and a replay that wrote the file anew has.
 fn hold_margin(dir: &dyn Directory, files: &[LogFile]) -> Option<Box<dyn AppendFile>> {
     let newest = file_name(files.last()?.generation);
     let mut file = dir.open_append(&newest).ok()?;
-    if let Err(error) = file.reserve(RESERVE_MARGIN_BYTES) {
-        tracing::warn!(%error, "no room is left for the log; writes may be refused until there is");
+    let held = reserve_margin(file.as_mut());
+    if held < RESERVE_MARGIN_BYTES {
+        tracing::warn!(
+            held,
+            "the disk is full; writes are refused until there is room"
+        );
     }
     Some(file)
 }
