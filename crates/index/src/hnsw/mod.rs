@@ -13,6 +13,7 @@
 //! - the same batches with the same seed give the same links with any number of threads.
 
 pub mod frozen;
+pub mod join;
 pub mod params;
 pub mod space;
 
@@ -33,6 +34,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 pub use frozen::{BadGraph, FrozenGraph, GraphParts};
 pub use insert::{BatchReport, Cancelled};
+pub use join::{BadPlaces, Join, JoinInput, JoinProgress, NO_PLACE, Source};
 pub use params::Params;
 pub use scratch::{Scratch, SearchStats};
 pub use search::Walk;
