@@ -23,8 +23,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::batch::{Edge, Groups, Plan, Writes};
-use super::key::{Key, key, row_of, score_of};
 use super::join::free_from;
+use super::key::{Key, key, row_of, score_of};
 use super::links::{EMPTY, Shape};
 use super::scratch::{Scratch, SearchStats};
 use super::search::{descend, walk};
@@ -285,6 +285,8 @@ impl<S: Space> Batch<'_, S> {
                 continue;
             }
             scratch.begin(self.graph.params.ef_construct);
+            // A joined graph of damaged inputs may link to the row already.
+            scratch.visited.insert(row);
             if walk(
                 links,
                 level,

@@ -111,6 +111,8 @@ pub struct Join<'a> {
     /// For each output row the row of the current input that becomes it.
     origin: Vec<Row>,
     part: Part,
+    /// [`PART_ROWS`]; tests take less.
+    pub(super) part_rows: usize,
     states: Vec<Mutex<Worker>>,
     progress: JoinProgress,
     distances: u64,
@@ -123,6 +125,7 @@ enum Stage {
     Check { next: Row },
     Tie { pass: TiePass, next: usize },
     Seek { input: usize },
+    Turn { input: usize },
     Relink { input: usize, next: usize },
     Upper { input: usize },
     Rest { next: usize },
@@ -180,6 +183,7 @@ impl<'a> Join<'a> {
             front: Front::default(),
             origin: Vec::new(),
             part: Part::new(rows),
+            part_rows: PART_ROWS,
             states: Vec::new(),
             progress: JoinProgress { done: 0, total },
             inputs,
@@ -241,6 +245,7 @@ impl<'a> Join<'a> {
             Stage::Check { next } => Ok(self.check(next)),
             Stage::Tie { pass, next } => Ok(self.tie(pass, next)),
             Stage::Seek { input } => self.seek(&loan, input),
+            Stage::Turn { input } => Ok(self.turn(&loan, input)),
             Stage::Relink { input, next } => self.relink(&loan, input, next),
             Stage::Upper { input } => self.relink_upper(&loan, input),
             Stage::Rest { next } => self.insert_rest(&loan, next),
@@ -322,7 +327,8 @@ impl<'a> Join<'a> {
     fn begin_input(&mut self, at: usize) -> Stage {
         let Some(input) = self.inputs.get(at) else {
             let inputs = self.inputs.iter();
-            let placed = inputs.flat_map(|input| (0..input.rows_len()).filter_map(|r| input.place(r)));
+            let placed =
+                inputs.flat_map(|input| (0..input.rows_len()).filter_map(|r| input.place(r)));
             self.rest = placed.filter(|&row| !self.tree.holds(row)).collect();
             self.rest.sort_unstable();
             return Stage::Rest { next: 0 };
@@ -346,7 +352,10 @@ impl<'a> Join<'a> {
         context.each(chunk.len(), &|i, worker| {
             context.seek(input, &landings, (i, chunk[i]), worker);
         })?;
-        let plans = loan.states.iter().map(|state| std::mem::take(&mut lock(state).plan));
+        let plans = loan
+            .states
+            .iter()
+            .map(|state| std::mem::take(&mut lock(state).plan));
         let rows = chunk.iter().filter_map(|&row| input.place(row));
         self.part.collect(rows, &Plan::merge(plans));
         for state in loan.states {
@@ -357,12 +366,17 @@ impl<'a> Join<'a> {
             }
         }
         self.front.finish_chunk(input);
-        if self.part.len() < PART_ROWS && !chunk.is_empty() {
+        if self.part.len() < self.part_rows && !chunk.is_empty() {
             return Ok(Stage::Seek { input: at });
         }
         self.part.adopt(&context, &mut self.tree);
+        Ok(Stage::Turn { input: at })
+    }
+
+    fn turn<S: Space>(&mut self, loan: &Loan<'_, S>, input: usize) -> Stage {
+        let context = Context::new(loan, &self.graph);
         self.part.turn(&context);
-        Ok(Stage::Relink { input: at, next: 0 })
+        Stage::Relink { input, next: 0 }
     }
 
     fn relink<S: Space>(
@@ -422,7 +436,9 @@ impl<'a> Join<'a> {
             .graph
             .insert_rows(loan.space, rows, loan.workers, loan.cancel)?;
         let inserted = (end - next) as Row;
-        self.graph.linked_rows.fetch_add(inserted, Ordering::Release);
+        self.graph
+            .linked_rows
+            .fetch_add(inserted, Ordering::Release);
         self.progress.done += inserted;
         Ok(Stage::Rest { next: end })
     }

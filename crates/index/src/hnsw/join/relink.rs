@@ -140,8 +140,8 @@ impl Part {
                 let parent = self.parents[number];
                 let choice = self.choice(number).iter().map(|&key| (row_of(key), key));
                 let is_chosen = self.choice(number).iter().any(|&key| row_of(key) == parent);
-                let unchosen = (!is_chosen)
-                    .then(|| (parent, key(context.space.pair(source, parent), parent)));
+                let unchosen =
+                    (!is_chosen).then(|| (parent, key(context.space.pair(source, parent), parent)));
                 let turned = move |(target, to): (Row, Key)| (target, key(score_of(to), source));
                 choice.chain(unchosen).map(turned)
             })
@@ -242,7 +242,14 @@ impl Part {
                 let key = incoming.iter().find(|&&key| row_of(key) == row);
                 key.map(|&key| score_of(key))
             };
-            prune(context.space, target, max, known, current, (candidates, kept));
+            prune(
+                context.space,
+                target,
+                max,
+                known,
+                current,
+                (candidates, kept),
+            );
         }
         current.sort_by_key(|&(_, standing)| standing);
         let rows = current.iter().map(|&(row, _)| row);
@@ -270,7 +277,9 @@ impl Part {
         current.clear();
         match self.upper.get(level, target) {
             Some((_, list)) => current.extend(list.iter().map(|&k| (row_of(k), Standing::Open))),
-            None => current.extend((context.links.rows(level, target)).map(|r| (r, Standing::Open))),
+            None => {
+                current.extend((context.links.rows(level, target)).map(|r| (r, Standing::Open)))
+            }
         }
         for edge in edges.iter().filter(|edge| edge.source != EMPTY) {
             if current.iter().all(|&(row, _)| row != edge.source) {
@@ -280,7 +289,14 @@ impl Part {
         let max = context.params.links_max(level);
         if current.len() > max {
             let known = |row| edges.iter().find(|e| e.source == row).map(|e| e.score);
-            prune(context.space, target, max, known, current, (candidates, kept));
+            prune(
+                context.space,
+                target,
+                max,
+                known,
+                current,
+                (candidates, kept),
+            );
         }
         let rows = current.iter().map(|&(row, _)| row);
         writes.push(level, target, Shape::default(), rows);

@@ -54,7 +54,10 @@ pub(super) struct Landings<'a> {
 impl Landings<'_> {
     fn of(&self, place: Row) -> Landed {
         let origin = self.origin[place as usize];
-        self.landed.get(origin as usize).copied().unwrap_or_default()
+        self.landed
+            .get(origin as usize)
+            .copied()
+            .unwrap_or_default()
     }
 }
 
@@ -100,6 +103,8 @@ impl<S: Space> Context<'_, S> {
                 entries.push(from);
             }
             scratch.begin(self.breadth(is_seeded, level));
+            // Rows that came before may link to this one already.
+            scratch.visited.insert(place);
             for &(key, _) in own.iter() {
                 scratch.visited.insert(row_of(key));
                 if key > scratch.best.bar() {

@@ -111,8 +111,13 @@ impl<'a> Input<'a> {
         } else {
             Shape::default()
         };
+        // What a damaged file may hold is left out: links to the row itself, or to one that is not on
+        // the level.
+        let is_sound = |linked| {
+            linked < self.rows && linked != row && (level == 0 || self.level_of(linked) >= level)
+        };
         let each = |(i, linked): (usize, Row)| {
-            if linked < self.rows {
+            if is_sound(linked) {
                 visit(linked, shape.standing(i));
             }
         };
