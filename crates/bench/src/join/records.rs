@@ -129,7 +129,10 @@ impl Rows {
             let answers: Vec<_> = parts
                 .map(|part| scope.spawn(move || answer(part)))
                 .collect();
-            let answers = answers.into_iter().filter_map(|answer| answer.join().ok());
+            let answers = answers.into_iter().map(|answer| match answer.join() {
+                Ok(answer) => answer,
+                Err(panic) => std::panic::resume_unwind(panic),
+            });
             answers.flatten().collect()
         })
     }

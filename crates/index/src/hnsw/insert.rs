@@ -285,8 +285,6 @@ impl<S: Space> Batch<'_, S> {
                 continue;
             }
             scratch.begin(self.graph.params.ef_construct);
-            // A joined graph of damaged inputs may link to the row already.
-            scratch.visited.insert(row);
             if walk(
                 links,
                 level,

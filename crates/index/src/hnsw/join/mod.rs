@@ -33,8 +33,8 @@ use self::front::Front;
 use self::relink::Part;
 use self::seek::Landings;
 use self::source::Input;
-use self::tree::Tree;
 pub(super) use self::tree::free_from;
+use self::tree::{Tree, drop_links};
 use self::work::{Context, Loan, Worker, lock};
 use super::batch::Plan;
 use super::insert::Cancelled;
@@ -284,7 +284,9 @@ impl<'a> Join<'a> {
     fn check(&mut self, next: Row) -> Stage {
         let end = self.rows.min(next.saturating_add(CHECK_ROWS));
         for row in next..end {
-            if self.origin[row as usize] != NO_PLACE {
+            let is_held = |row: Row| self.origin[row as usize] != NO_PLACE;
+            if is_held(row) {
+                drop_links(&self.graph.links, row, is_held);
                 self.tree.check(&self.graph.links, row);
             }
         }

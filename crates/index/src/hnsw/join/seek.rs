@@ -52,6 +52,11 @@ pub(super) struct Landings<'a> {
 }
 
 impl Landings<'_> {
+    /// Whether the input's graph holds the row that went to `place`; damage may lead to others.
+    fn hold(&self, place: Row) -> bool {
+        self.origin[place as usize] != EMPTY
+    }
+
     fn of(&self, place: Row) -> Landed {
         let origin = self.origin[place as usize];
         self.landed
@@ -80,7 +85,7 @@ impl<S: Space> Context<'_, S> {
         let mut from = EMPTY;
         for level in (0..=level_max).rev() {
             worker.near.gather(input, level, row, self.params.m);
-            self.score_own(&scorer, worker);
+            self.score_own(&scorer, landings, worker);
             let Worker {
                 scratch,
                 candidates,
@@ -144,9 +149,11 @@ impl<S: Space> Context<'_, S> {
     }
 
     /// Step 1: keys of `worker.near`, best first, into `worker.own`.
-    fn score_own(&self, scorer: &S::RowScorer<'_>, worker: &mut Worker) {
+    fn score_own(&self, scorer: &S::RowScorer<'_>, landings: &Landings<'_>, worker: &mut Worker) {
         let Worker { near, own, .. } = worker;
         own.clear();
+        near.direct.retain(|&(place, _)| landings.hold(place));
+        near.bridged.retain(|&place| landings.hold(place));
         for &(place, _) in &near.direct {
             scorer.prefetch(place);
         }

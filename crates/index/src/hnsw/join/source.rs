@@ -112,9 +112,10 @@ impl<'a> Input<'a> {
             Shape::default()
         };
         // What a damaged file may hold is left out: links to the row itself, or to one that is not on
-        // the level.
+        // the level. On level 0, where it would be dear, the readers of the lists look.
         let is_sound = |linked| {
-            linked < self.rows && linked != row && (level == 0 || self.level_of(linked) >= level)
+            let is_there = || self.level_of(linked) >= level && self.is_linked(linked);
+            linked < self.rows && linked != row && (level == 0 || is_there())
         };
         let each = |(i, linked): (usize, Row)| {
             if is_sound(linked) {

@@ -167,6 +167,13 @@ pub(super) fn list_of(links: &Links, row: Row, list: &mut Vec<(Row, Standing)>) 
     list.extend(linked.map(|(i, linked)| (linked, shape.standing(i))));
 }
 
+/// Drops the links of `row` that do not lead to rows that `keep` names: only damage has such.
+pub(super) fn drop_links(links: &Links, row: Row, keep: impl Fn(Row) -> bool) {
+    if links.rows(0, row).any(|linked| !keep(linked)) {
+        rewrite(links, row, |list| list.retain(|&(linked, _)| keep(linked)));
+    }
+}
+
 /// Makes a tree link of `row` a plain one.
 fn demote(links: &Links, row: Row, linked: Row) {
     rewrite(links, row, |list| {

@@ -160,8 +160,7 @@ proptest! {
         (m, ef_construct) in (2_usize..7, 2_usize..30),
         dead_percent in prop_oneof![Just(0_u64), 1_u64..60, Just(100)],
         covered_percent in prop_oneof![Just(100_u32), 0_u32..100],
-        threads in 1_usize..4,
-        looks_max in 1_i64..400,
+        (threads, looks_max) in (1_usize..4, 1_i64..400),
         part_rows in prop_oneof![1_usize..100, Just(usize::MAX)],
     ) {
         let mut random = Random(seed);
