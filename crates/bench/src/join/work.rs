@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use flatwater_engine::pool::background::ScopedWorkers;
+use flatwater_engine::pool::background::BackgroundWorkers;
 use flatwater_index::Row;
 use flatwater_index::hnsw::{FrozenGraph, GraphParts, Hnsw, Join, JoinInput, Params, Source};
 use rustix::time::{ClockId, clock_gettime};
@@ -54,7 +54,7 @@ pub(super) fn build(rows: &Rows, seed: u64, threads: usize) -> Result<Hnsw, Fail
         ..Params::default()
     };
     let graph = Hnsw::new(params, rows.len());
-    let (space, workers) = (rows.space(), ScopedWorkers::new(threads));
+    let (space, workers) = (rows.space(), BackgroundWorkers::new(threads));
     while graph.indexed_len() < rows.len() {
         let end = graph.indexed_len() + graph.next_batch_len(rows.len() - graph.indexed_len());
         graph.insert_batch(&space, end, &|_| false, &workers, &|| false)?;
@@ -84,7 +84,7 @@ pub(super) fn join(
         })
         .collect::<Result<Vec<_>, Failure>>()?;
     let mut join = Join::new(Params::default(), output.len(), &inputs)?;
-    let (space, workers) = (output.space(), ScopedWorkers::new(threads));
+    let (space, workers) = (output.space(), BackgroundWorkers::new(threads));
     while !join.is_done() {
         join.step(&space, &workers, &|| false)?;
     }
