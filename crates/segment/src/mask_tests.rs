@@ -42,7 +42,7 @@ impl RowSource for Rows {
 
     /// Every third row has the vector "third".
     fn has_vector(&self, row: Row, name: &str) -> bool {
-        name == "third" && row % 3 == 0
+        name == "third" && row.is_multiple_of(3)
     }
 
     fn rows_with_vector(&self, name: &str) -> RowBits {
@@ -549,7 +549,7 @@ fn an_unindexed_part_leaves_only_the_indexed_candidates_open() {
 #[test]
 fn an_index_on_a_field_of_elements_narrows_a_nested_filter() {
     let payload = |n: usize| {
-        let other = if n % 10 == 0 { "x" } else { "y" };
+        let other = if n.is_multiple_of(10) { "x" } else { "y" };
         json!({"a": [{"b": n % 50, "c": "x"}, {"b": 7, "c": other}]})
     };
     let rows = Rows(

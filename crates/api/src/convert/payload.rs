@@ -12,16 +12,6 @@ use crate::validate;
 /// Types of field indexes that Qdrant has and we do not serve yet.
 const TYPES_NOT_SERVED: [&str; 2] = ["geo", "text"];
 
-/// Types of field indexes.
-const TYPES: [FieldType; 6] = [
-    FieldType::Keyword,
-    FieldType::Integer,
-    FieldType::Float,
-    FieldType::Bool,
-    FieldType::Datetime,
-    FieldType::Uuid,
-];
-
 /// Reads `with_payload`: a boolean, a list of paths, `{"include": []}` or `{"exclude": []}`.
 pub(crate) fn decode_payload_selector(
     fields: &Fields<'_>,
@@ -181,7 +171,7 @@ fn field_type(word: &str, path: &str) -> Result<FieldType> {
     if TYPES_NOT_SERVED.contains(&word) {
         return Err(ApiError::NotServed(format!("{path}: {word}")));
     }
-    let mut types = TYPES.into_iter();
+    let mut types = FieldType::ALL.into_iter();
     let known = types.find(|field_type| type_name(*field_type) == word);
     known.ok_or_else(|| wrong_type(path, &json!(word), "a type of field index, e.g. `keyword`"))
 }
@@ -293,7 +283,7 @@ mod tests {
             json!({"data_type": "keyword", "points": 5})
         );
 
-        for field_type in TYPES {
+        for field_type in FieldType::ALL {
             let word = type_name(field_type);
             let params = json!({"type": word, "on_disk": false, "is_tenant": true});
             for schema in [json!(word), params.clone()] {

@@ -78,59 +78,35 @@ fn params(params: IndexParams) -> Result<(&'static str, Shape)> {
     let only_type = |word| Ok((word, Shape::default()));
     match params {
         IndexParams::KeywordIndexParams(given) => {
-            refuse_nested(given.nested.as_ref())?;
-            let shape = Shape::default()
+            let shape = shared(given.nested, given.on_disk, given.enable_hnsw, given.memory)?
                 .with("is_tenant", given.is_tenant)
-                .with("on_disk", given.on_disk)
-                .with("enable_hnsw", given.enable_hnsw)
-                .with("prefix", given.prefix.map(|_| true))
-                .with("memory", memory_word("field_index_params", given.memory)?);
+                .with("prefix", given.prefix.map(|_| true));
             Ok(("keyword", shape))
         }
         IndexParams::IntegerIndexParams(given) => {
-            refuse_nested(given.nested.as_ref())?;
-            let shape = Shape::default()
+            let shape = shared(given.nested, given.on_disk, given.enable_hnsw, given.memory)?
                 .with("lookup", given.lookup)
                 .with("range", given.range)
-                .with("is_principal", given.is_principal)
-                .with("on_disk", given.on_disk)
-                .with("enable_hnsw", given.enable_hnsw)
-                .with("memory", memory_word("field_index_params", given.memory)?);
+                .with("is_principal", given.is_principal);
             Ok(("integer", shape))
         }
         IndexParams::FloatIndexParams(given) => {
-            refuse_nested(given.nested.as_ref())?;
-            let shape = Shape::default()
-                .with("is_principal", given.is_principal)
-                .with("on_disk", given.on_disk)
-                .with("enable_hnsw", given.enable_hnsw)
-                .with("memory", memory_word("field_index_params", given.memory)?);
+            let shape = shared(given.nested, given.on_disk, given.enable_hnsw, given.memory)?
+                .with("is_principal", given.is_principal);
             Ok(("float", shape))
         }
         IndexParams::BoolIndexParams(given) => {
-            refuse_nested(given.nested.as_ref())?;
-            let shape = Shape::default()
-                .with("on_disk", given.on_disk)
-                .with("enable_hnsw", given.enable_hnsw)
-                .with("memory", memory_word("field_index_params", given.memory)?);
+            let shape = shared(given.nested, given.on_disk, given.enable_hnsw, given.memory)?;
             Ok(("bool", shape))
         }
         IndexParams::DatetimeIndexParams(given) => {
-            refuse_nested(given.nested.as_ref())?;
-            let shape = Shape::default()
-                .with("is_principal", given.is_principal)
-                .with("on_disk", given.on_disk)
-                .with("enable_hnsw", given.enable_hnsw)
-                .with("memory", memory_word("field_index_params", given.memory)?);
+            let shape = shared(given.nested, given.on_disk, given.enable_hnsw, given.memory)?
+                .with("is_principal", given.is_principal);
             Ok(("datetime", shape))
         }
         IndexParams::UuidIndexParams(given) => {
-            refuse_nested(given.nested.as_ref())?;
-            let shape = Shape::default()
-                .with("is_tenant", given.is_tenant)
-                .with("on_disk", given.on_disk)
-                .with("enable_hnsw", given.enable_hnsw)
-                .with("memory", memory_word("field_index_params", given.memory)?);
+            let shape = shared(given.nested, given.on_disk, given.enable_hnsw, given.memory)?
+                .with("is_tenant", given.is_tenant);
             Ok(("uuid", shape))
         }
         IndexParams::GeoIndexParams(_) => only_type("geo"),
@@ -138,11 +114,20 @@ fn params(params: IndexParams) -> Result<(&'static str, Shape)> {
     }
 }
 
-fn refuse_nested(nested: Option<&String>) -> Result<()> {
-    match nested {
-        None => Ok(()),
-        Some(_) => Err(ApiError::NotServed("field_index_params.nested".to_owned())),
+/// The parameters that all types have.
+fn shared(
+    nested: Option<String>,
+    on_disk: Option<bool>,
+    enable_hnsw: Option<bool>,
+    memory: Option<i32>,
+) -> Result<Shape> {
+    if nested.is_some() {
+        return Err(ApiError::NotServed("field_index_params.nested".to_owned()));
     }
+    Ok(Shape::default()
+        .with("on_disk", on_disk)
+        .with("enable_hnsw", enable_hnsw)
+        .with("memory", memory_word("field_index_params", memory)?))
 }
 
 /// An index as the info of a collection shows it.

@@ -114,11 +114,7 @@ pub(super) fn optimizations(collection: &Collection) -> OptimizationReport {
     let view = collection.shard.view();
     let plan = plan(collection, &view);
     let (running, completed) = collection.jobs.reports();
-    let points = |id: Uuid| {
-        let mut segments = view.segments.iter();
-        let segment = segments.find(|segment| segment.segment().id() == id);
-        segment.map_or(0, SegmentView::live_count)
-    };
+    let points = |id: Uuid| view.segment(id).map_or(0, SegmentView::live_count);
     let is_running = |id: &Uuid| {
         let mut inputs = running.iter().flat_map(|job| &job.segments);
         inputs.any(|(input, _)| input == id)
@@ -156,6 +152,6 @@ pub(super) fn optimizations(collection: &Collection) -> OptimizationReport {
 
 fn plan(collection: &Collection, view: &ShardView) -> Plan {
     let config = collection.config();
-    let spec = collection.wanted_spec();
+    let spec = collection.shard.spec();
     gather::plan(view, &collection.jobs, &config.optimizers, &spec)
 }

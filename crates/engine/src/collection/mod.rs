@@ -120,14 +120,8 @@ impl Collection {
             shard: Arc::clone(&self.shard),
             jobs: Arc::clone(&self.jobs),
             config: config.optimizers,
-            spec: self.wanted_spec(),
             threads_max: config.hnsw.max_indexing_threads,
         }
-    }
-
-    /// What segments are made of under the settings of this moment.
-    pub(crate) fn wanted_spec(&self) -> Arc<SegmentSpec> {
-        self.shard.spec()
     }
 
     /// Asks a job of the background to stop; whether there is such a job. Its result is never published;

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::policy::facts::ColumnFacts;
-use super::{Target, Targets, gather};
+use super::{Target, Targets};
 use crate::error::EngineError;
 use crate::pool::background::BackgroundWorkers;
 use crate::pool::bell::Bell;
@@ -69,7 +69,7 @@ impl Indexer {
         if self.index_field(target, &view) {
             return true;
         }
-        let plan = gather::plan(&view, &target.jobs, &target.config, &target.spec);
+        let plan = target.plan(&view);
         let first = plan.indexing.first();
         let Some(first) = first.filter(|_| plan.held.is_none()) else {
             return false;
@@ -97,8 +97,7 @@ impl Indexer {
     }
 
     fn insert(&self, target: &Target, view: &ShardView, first: &ColumnFacts) -> bool {
-        let mut segments = view.segments.iter();
-        let Some(segment) = segments.find(|s| s.segment().id() == first.segment) else {
+        let Some(segment) = view.segment(first.segment) else {
             return false;
         };
         let points = segment.live_count();

@@ -17,15 +17,15 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread::JoinHandle;
 
-use flatwater_segment::parts::spec::SegmentSpec;
-
 use crate::config::collection::OptimizerConfig;
 use crate::error::{EngineError, Result};
 use crate::pool::background::BackgroundWorkers;
 use crate::pool::bell::Bell;
 use crate::shard::Shard;
+use crate::shard::view::ShardView;
 use indexer::Indexer;
 use jobs::Jobs;
+use policy::Plan;
 use rewriter::Rewriter;
 
 /// A shard to work on, with its jobs and settings.
@@ -37,13 +37,16 @@ pub struct Target {
     pub jobs: Arc<Jobs>,
     /// Its collection's settings.
     pub config: OptimizerConfig,
-    /// What its segments are made of under them.
-    pub spec: Arc<SegmentSpec>,
     /// Threads that one of its graphs may be built with; 0 = all there are.
     pub threads_max: usize,
 }
 
 impl Target {
+    /// The plan for `view`, one of the shard's.
+    fn plan(&self, view: &ShardView) -> Plan {
+        gather::plan(view, &self.jobs, &self.config, &self.shard.spec())
+    }
+
     /// Whether one more job may run beside those at work.
     fn has_room(&self) -> bool {
         let limit = self.config.max_optimization_threads;

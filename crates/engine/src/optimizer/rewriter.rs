@@ -19,7 +19,7 @@ use uuid::Uuid;
 use super::jobs::{Jobs, Outcome, seal_work, work_of};
 use super::policy::facts::Optimizer;
 use super::policy::{Plan, Rewrite};
-use super::{Target, Targets, gather};
+use super::{Target, Targets};
 use crate::error::Result;
 use crate::pool::background::BackgroundWorkers;
 use crate::pool::bell::Bell;
@@ -56,7 +56,7 @@ impl Rewriter {
     /// Does one thing of the plan. Returns whether something was done.
     fn work_on(&self, target: &Target) -> bool {
         let view = target.shard.view();
-        let plan = gather::plan(&view, &target.jobs, &target.config, &target.spec);
+        let plan = target.plan(&view);
         target.jobs.forget_failures(&plan);
         if plan.held.is_some() || !target.has_room() {
             return false;
@@ -85,13 +85,7 @@ impl Rewriter {
             let workers = self.workers.at_most(target.threads_max);
             let builds_graphs = target.config.indexing_threshold > 0;
             let shard = &target.shard;
-            shard.rewrite(
-                segments,
-                Arc::clone(&target.spec),
-                builds_graphs,
-                &workers,
-                watch,
-            )
+            shard.rewrite(segments, builds_graphs, &workers, watch)
         })
     }
 
@@ -104,11 +98,7 @@ impl Rewriter {
         segments: &[Uuid],
         work: impl FnOnce(&JobWatch<'_>) -> Result<bool>,
     ) -> bool {
-        let points = |id: Uuid| {
-            let mut segments = view.segments.iter();
-            let segment = segments.find(|segment| segment.segment().id() == id);
-            segment.map_or(0, SegmentView::live_count)
-        };
+        let points = |id: Uuid| view.segment(id).map_or(0, SegmentView::live_count);
         let inputs = segments.iter().map(|&id| (id, points(id))).collect();
         let (id, cancelled) = target.jobs.begin(optimizer, inputs);
         let watch = JobWatch {

@@ -18,6 +18,7 @@ use flatwater_segment::{PointId, SeqNo};
 use uuid::Uuid;
 
 use super::edit::CompiledEdit;
+use super::index::build_missing;
 use super::op::{FieldIndexRecord, LogOp, LoggedPoint};
 use super::schema::{self, FieldSchemas};
 use super::view::ShardView;
@@ -76,9 +77,7 @@ impl Segments {
         let id = Uuid::new_v4();
         let dir = self.dir.subdir(&id.to_string())?;
         let mut writer = SegmentWriter::create(dir, id, Arc::clone(&self.spec))?;
-        for (field, schema) in self.schemas.iter() {
-            writer.add_field_index(field, parse_path(field)?, schema.field_type)?;
-        }
+        build_missing(&mut writer, &self.schemas)?;
         self.writers.push(writer);
         Ok(())
     }
@@ -230,13 +229,7 @@ impl Segments {
     /// Builds the listed indexes that segments lack, before there is anybody to wait for them.
     pub(super) fn build_missing_indexes(&mut self) -> Result<()> {
         for writer in &mut self.writers {
-            for (field, schema) in self.schemas.iter() {
-                let wanted = (field.as_str(), schema.field_type);
-                let is_there = writer.indexed_fields().any(|known| known == wanted);
-                if !is_there {
-                    writer.add_field_index(field, parse_path(field)?, schema.field_type)?;
-                }
-            }
+            build_missing(writer, &self.schemas)?;
         }
         Ok(())
     }

@@ -9,10 +9,10 @@
 //! A schema that is dropped meanwhile ends the build. After a kill the schema is in the log or the
 //! manifest, and the index is built when the shard opens.
 
-use crossbeam_channel::{Sender, bounded};
+use crossbeam_channel::Sender;
 use flatwater_segment::field::FieldType;
 use flatwater_segment::growing::field_build::FieldBuild;
-use flatwater_segment::view::SegmentView;
+use flatwater_segment::growing::write::SegmentWriter;
 use uuid::Uuid;
 
 use super::Shard;
@@ -20,7 +20,7 @@ use super::apply::{Segments, parse_path};
 use super::schema::FieldSchemas;
 use super::view::ShardView;
 use super::writer::Command;
-use crate::error::{EngineError, Result};
+use crate::error::Result;
 
 /// Rows and payload changes that are left to the writer: a few milliseconds.
 const HANDOVER_MAX: u64 = 1024;
@@ -59,6 +59,21 @@ pub(crate) fn missing_index(view: &ShardView) -> Option<MissingIndex> {
             })
         })
     })
+}
+
+/// Builds the listed indexes that a segment lacks, on this thread: it is empty, or nobody writes to it yet.
+pub(super) fn build_missing(writer: &mut SegmentWriter, schemas: &FieldSchemas) -> Result<()> {
+    for (field, schema) in schemas {
+        if lacks(writer, field, schema.field_type) {
+            writer.add_field_index(field, parse_path(field)?, schema.field_type)?;
+        }
+    }
+    Ok(())
+}
+
+fn lacks(writer: &SegmentWriter, field: &str, field_type: FieldType) -> bool {
+    let wanted = (field, field_type);
+    !writer.indexed_fields().any(|known| known == wanted)
 }
 
 fn is_wanted(schemas: &FieldSchemas, field: &str, field_type: FieldType) -> bool {
@@ -101,33 +116,29 @@ impl Shard {
         let is_over = || cancel() || !is_wanted(&self.view().schemas, field, *field_type);
         for _ in 0..ROUNDS_MAX {
             let view = self.view();
-            let Some(now) = find(&view, *segment) else {
+            let Some(now) = view.segment(*segment) else {
                 return Ok(false);
             };
             if !build.follow(now, &is_over)? {
                 return Ok(false);
             }
             let view = self.view();
-            if find(&view, *segment).is_none_or(|now| build.behind(now) <= HANDOVER_MAX) {
+            if view
+                .segment(*segment)
+                .is_none_or(|now| build.behind(now) <= HANDOVER_MAX)
+            {
                 break;
             }
         }
-        let (done, outcome) = bounded(1);
-        let adoption = Adoption {
-            segment: *segment,
-            build,
-            done,
-        };
-        self.queue
-            .send(Command::Adopt(Box::new(adoption)))
-            .map_err(|_| EngineError::Stopping)?;
-        outcome.recv().unwrap_or(Err(EngineError::Stopping))?;
+        self.ask(|done| {
+            Command::Adopt(Box::new(Adoption {
+                segment: *segment,
+                build,
+                done,
+            }))
+        })?;
         Ok(true)
     }
-}
-
-fn find(view: &ShardView, id: Uuid) -> Option<&SegmentView> {
-    view.segments.iter().find(|s| s.segment().id() == id)
 }
 
 impl Segments {
@@ -148,9 +159,7 @@ impl Segments {
         let Some(schema) = self.schemas.get(field) else {
             return false;
         };
-        self.writers.iter().any(|writer| {
-            let wanted = (field, schema.field_type);
-            !writer.indexed_fields().any(|known| known == wanted)
-        })
+        let mut writers = self.writers.iter();
+        writers.any(|writer| lacks(writer, field, schema.field_type))
     }
 }

@@ -30,7 +30,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use crossbeam_channel::{Sender, unbounded};
+use crossbeam_channel::{Sender, bounded, unbounded};
 use flatwater_segment::dir::Directory;
 use flatwater_segment::growing::write::NewRow;
 use flatwater_segment::parts::Segment;
@@ -325,6 +325,15 @@ impl Shard {
                 self.shared.leave_queue(bytes);
                 EngineError::Stopping
             })
+    }
+
+    /// Hands the writer a command and waits for its answer.
+    fn ask(&self, command: impl FnOnce(Sender<Result<()>>) -> Command) -> Result<()> {
+        let (done, outcome) = bounded(1);
+        self.queue
+            .send(command(done))
+            .map_err(|_| EngineError::Stopping)?;
+        outcome.recv().unwrap_or(Err(EngineError::Stopping))
     }
 
     /// Stops the threads without a checkpoint: the files are about to be removed.

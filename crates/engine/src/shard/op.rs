@@ -396,7 +396,7 @@ mod tests {
             LogOp::DeleteFieldIndex("city".to_owned()),
         ]
         .into_iter()
-        .chain(FIELD_TYPES.map(|field_type| {
+        .chain(FieldType::ALL.map(|field_type| {
             LogOp::CreateFieldIndex(FieldIndexRecord {
                 field: "a[].b".to_owned(),
                 field_type,
@@ -406,18 +406,9 @@ mod tests {
         .collect()
     }
 
-    const FIELD_TYPES: [FieldType; 6] = [
-        FieldType::Keyword,
-        FieldType::Integer,
-        FieldType::Float,
-        FieldType::Bool,
-        FieldType::Datetime,
-        FieldType::Uuid,
-    ];
-
     #[test]
     fn each_type_of_field_index_keeps_its_byte() {
-        for (byte, field_type) in (0..).zip(FIELD_TYPES) {
+        for (byte, field_type) in (0..).zip(FieldType::ALL) {
             let mut out = Encoder::new();
             let record = FieldIndexRecord {
                 field: String::new(),

@@ -1,7 +1,8 @@
 //! Segments written anew, and their exchange for those they were made of.
 //!
 //! 1. The caller's thread writes the output from one view of the inputs, opens it, and builds the field
-//!    indexes that are listed then (one that is listed later is built like any other, see `index`). Writes go on; what they do to the inputs' rows is stamped there as before.
+//!    indexes that are listed then (one that is listed later is built like any other, see `index`). Writes
+//!    go on; what they do to the inputs' rows is stamped there as before.
 //! 2. The writer thread takes over what was stamped since that view, puts the output into the list
 //!    in place of the inputs, and publishes one view: a search sees the inputs or the output.
 //! 3. The next checkpoint records the output and writes the manifest. Until that is done a
@@ -11,7 +12,7 @@
 
 use std::sync::Arc;
 
-use crossbeam_channel::{Sender, bounded};
+use crossbeam_channel::Sender;
 use flatwater_index::Row;
 use flatwater_index::hnsw::Workers;
 use flatwater_segment::dir::Directory;
@@ -26,7 +27,8 @@ use flatwater_segment::view::SegmentView;
 use uuid::Uuid;
 
 use super::Shard;
-use super::apply::{Segments, parse_path};
+use super::apply::Segments;
+use super::index::build_missing;
 use super::writer::Command;
 use crate::error::{EngineError, Result};
 
@@ -75,7 +77,7 @@ impl Shard {
         let Some(inputs) = self.inputs(&[id]) else {
             return Ok(false);
         };
-        let spec = self.shared.spec.load_full();
+        let spec = self.spec();
         self.check_room(&inputs, &spec)?;
         self.replace(inputs, spec, |inputs, dir| {
             sealed::seal::seal(&inputs[0], dir, cancel)?;
@@ -83,8 +85,8 @@ impl Shard {
         })
     }
 
-    /// Writes the live rows of `segments` as one sealed segment of `spec` and puts it in their place; false
-    /// if it was cancelled or one of them is not there any more. Graphs are made where `builds_graphs` says
+    /// Writes the live rows of `segments` as one sealed segment and puts it in their place; false if it was
+    /// cancelled or one of them is not there any more. Graphs are made where `builds_graphs` says
     /// so or an input has one.
     ///
     /// # Errors
@@ -94,7 +96,6 @@ impl Shard {
     pub(crate) fn rewrite(
         &self,
         segments: &[Uuid],
-        spec: Arc<SegmentSpec>,
         builds_graphs: bool,
         workers: &dyn Workers,
         watch: &dyn Watch,
@@ -109,6 +110,7 @@ impl Shard {
             let order = Places::Merged(RowOrder::of(&inputs));
             return self.swap(inputs, order, None);
         }
+        let spec = self.spec();
         self.check_room(&inputs, &spec)?;
         self.replace(inputs, Arc::clone(&spec), |inputs, dir| {
             let order = sealed::merge::merge(inputs, &spec, builds_graphs, dir, workers, watch)?;
@@ -132,8 +134,8 @@ impl Shard {
     /// Views of these segments in one view of the shard; none if one is not there any more.
     fn inputs(&self, segments: &[Uuid]) -> Option<Vec<SegmentView>> {
         let view = self.view();
-        let find = |id: &Uuid| view.segments.iter().find(|s| s.segment().id() == *id);
-        segments.iter().map(|id| find(id).cloned()).collect()
+        let inputs = segments.iter().map(|&id| view.segment(id).cloned());
+        inputs.collect()
     }
 
     /// Lets `write` make the output in a new folder, opens it and swaps it in.
@@ -170,9 +172,7 @@ impl Shard {
         mut output: Option<SegmentWriter>,
     ) -> Result<bool> {
         if let Some(output) = &mut output {
-            for (field, schema) in self.view().schemas.iter() {
-                output.add_field_index(field, parse_path(field)?, schema.field_type)?;
-            }
+            build_missing(output, &self.view().schemas)?;
         }
         self.ask(|done| {
             Command::Swap(Box::new(Swap {
@@ -188,15 +188,6 @@ impl Shard {
     /// Lets a growing segment take no more rows; they go to the next one.
     fn close(&self, segment: Uuid) -> Result<()> {
         self.ask(|done| Command::Close { segment, done })
-    }
-
-    /// Hands the writer a command and waits for its answer.
-    fn ask(&self, command: impl FnOnce(Sender<Result<()>>) -> Command) -> Result<()> {
-        let (done, outcome) = bounded(1);
-        self.queue
-            .send(command(done))
-            .map_err(|_| EngineError::Stopping)?;
-        outcome.recv().unwrap_or(Err(EngineError::Stopping))
     }
 }
 

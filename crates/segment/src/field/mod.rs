@@ -67,6 +67,18 @@ pub enum FieldType {
     Uuid,
 }
 
+impl FieldType {
+    /// Every kind.
+    pub const ALL: [Self; 6] = [
+        Self::Keyword,
+        Self::Integer,
+        Self::Float,
+        Self::Bool,
+        Self::Datetime,
+        Self::Uuid,
+    ];
+}
+
 /// An index at one moment: immutable blocks over the rows [0, covered), each with its marks.
 #[derive(Clone, Debug)]
 pub struct FieldIndex {

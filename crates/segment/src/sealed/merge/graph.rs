@@ -6,10 +6,8 @@
 //!    graph that finds clearly less is thrown away.
 //! 3. Elsewhere the graph is built from the rows.
 
-use std::sync::Arc;
-
 use flatwater_index::Row;
-use flatwater_index::codes::{DotPairs, Encoder, record};
+use flatwater_index::codes::record;
 use flatwater_index::hnsw::{
     FrozenGraph, GraphParts, Hnsw, Join, JoinInput, NO_PLACE, Params, Source, Space,
 };
@@ -49,20 +47,18 @@ impl Merger<'_> {
             return Ok(None);
         };
         let params = params.clamped();
-        let parts = match (center, &spec.rotation) {
-            (Some(center), Some(rotation)) => {
+        let parts = match center.and_then(|center| spec.encoder(center)) {
+            Some(encoder) => {
                 let (name, width) = (layout::codes8_name(index), record::stride8(spec.dim));
                 let codes8 =
                     MappedRows::<u8>::open(self.dir.as_ref(), &name, layout::CODES8_KIND, width)?;
-                let encoder = Encoder::new(spec.metric, Arc::clone(rotation), center)
-                    .with_dot_pairs(DotPairs::Distance);
                 let space = CodeSpace {
                     encoder: &encoder,
                     codes8: &codes8,
                 };
                 self.make(index, spec, params, &space)?
             }
-            _ => {
+            None => {
                 let name = layout::originals_name(index);
                 let originals = MappedRows::<f32>::open(
                     self.dir.as_ref(),

@@ -73,6 +73,16 @@ impl RowOrder {
         self.taken.iter().map(|&(input, row)| (input as usize, row))
     }
 
+    /// Input and row that output row `at` was.
+    ///
+    /// # Panics
+    /// When there is no such row.
+    #[must_use]
+    pub fn taken_at(&self, at: Row) -> (usize, Row) {
+        let (input, row) = self.taken[at as usize];
+        (input as usize, row)
+    }
+
     /// Where row `row` of `input` went; none if it was left out.
     #[must_use]
     pub fn place(&self, input: usize, row: Row) -> Option<Row> {

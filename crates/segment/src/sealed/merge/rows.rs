@@ -27,10 +27,9 @@ impl Merger<'_> {
     }
 
     pub(super) fn ids(&self) -> Result<(), SealError> {
-        let taken: Vec<(usize, Row)> = self.order.taken().collect();
         let mut rows: Vec<Row> = (0..self.order.len()).collect();
         rows.sort_unstable_by_key(|&at| {
-            let (input, row) = taken[at as usize];
+            let (input, row) = self.order.taken_at(at);
             self.inputs[input].segment().head(row).id
         });
         let (name, kind) = layout::IDS;

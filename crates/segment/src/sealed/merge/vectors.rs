@@ -4,16 +4,14 @@
 //! the same one the codes are copied; else the rows are encoded afresh around the mean of the centres,
 //! some microseconds a row against the hundreds that a row's links cost.
 
-use std::sync::Arc;
-
 use bytemuck::Pod;
 use flatwater_index::Row;
-use flatwater_index::codes::{DotPairs, Encoder, Rotation, record};
+use flatwater_index::codes::{Encoder, record};
 
 use super::{Merger, SealError, Step};
 use crate::file::Kind;
 use crate::mapped::MappedWriter;
-use crate::parts::column::{CENTER_ROWS, ColumnCodes, VectorColumn};
+use crate::parts::column::{CENTER_ROWS, ColumnCodes, VectorColumn, mean_of};
 use crate::parts::spec::VectorSpec;
 use crate::rows::Rows;
 use crate::sealed::layout::{self, VectorFacts};
@@ -37,9 +35,10 @@ impl Merger<'_> {
             Step::CopyData,
             |input| Some(self.column(input, index)?.originals()),
         )?;
-        let center = match &spec.rotation {
-            Some(rotation) if !self.order.is_empty() => Some(self.codes(index, spec, rotation)?),
-            _ => None,
+        let center = if spec.rotation.is_some() && !self.order.is_empty() {
+            self.codes(index, spec)?
+        } else {
+            None
         };
         Ok(VectorFacts {
             dim: spec.dim,
@@ -53,13 +52,8 @@ impl Merger<'_> {
         Some(column)
     }
 
-    /// Writes the codes of a vector; answers their centre.
-    fn codes(
-        &self,
-        index: usize,
-        spec: &VectorSpec,
-        rotation: &Arc<Rotation>,
-    ) -> Result<Vec<f32>, SealError> {
+    /// Writes the codes of a vector; answers their centre, none where the vector has no codes.
+    fn codes(&self, index: usize, spec: &VectorSpec) -> Result<Option<Vec<f32>>, SealError> {
         match self.source(index, spec) {
             Source::Copied(center) => {
                 let step = Step::Codes(&spec.name);
@@ -71,13 +65,14 @@ impl Merger<'_> {
                 self.copy(&name1, layout::CODES1_KIND, width1, step, |input| {
                     Some(self.column(input, index)?.codes()?.codes1())
                 })?;
-                Ok(center)
+                Ok(Some(center))
             }
             Source::Made(center) => {
-                let encoder = Encoder::new(spec.metric, Arc::clone(rotation), &center)
-                    .with_dot_pairs(DotPairs::Distance);
+                let Some(encoder) = spec.encoder(&center) else {
+                    return Ok(None);
+                };
                 self.encode(index, spec, &encoder)?;
-                Ok(center)
+                Ok(Some(center))
             }
         }
     }
@@ -117,21 +112,13 @@ impl Merger<'_> {
 
     /// Mean of the first rows that have the vector, where no input has a centre.
     fn mean_of_first_rows(&self, index: usize, spec: &VectorSpec) -> Vec<f32> {
-        let mut sums = vec![0.0f64; spec.dim];
-        let mut rows = 0u32;
-        for (input, row) in self.order.taken().take(CENTER_ROWS as usize) {
-            let Some(column) = self.column(input, index) else {
-                continue;
-            };
-            if column.has(row, self.inputs[input].watermark()) {
-                rows += 1;
-                for (sum, x) in sums.iter_mut().zip(column.originals().row(row)) {
-                    *sum += f64::from(*x);
-                }
-            }
-        }
-        let rows = f64::from(rows.max(1));
-        sums.iter().map(|sum| (sum / rows) as f32).collect()
+        let first = self.order.taken().take(CENTER_ROWS as usize);
+        let originals = first.filter_map(|(input, row)| {
+            let column = self.column(input, index)?;
+            let has_it = column.has(row, self.inputs[input].watermark());
+            has_it.then(|| column.originals().row(row))
+        });
+        mean_of(spec.dim, originals)
     }
 
     fn encode(&self, index: usize, spec: &VectorSpec, encoder: &Encoder) -> Result<(), SealError> {
