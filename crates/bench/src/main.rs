@@ -1,15 +1,18 @@
 //! `flatwater-bench`: measures the embedded engine on a folder of real vectors.
 //!
 //! `flatwater-bench load FOLDER [ROWS]` loads the rows, searches while they are indexed and after,
-//! and prints what it measured. `flatwater-bench peers` compares the index with other libraries.
+//! and prints what it measured. `flatwater-bench join FOLDER [ROWS]` joins and heals graphs beside
+//! building them anew. `flatwater-bench peers` compares the index with other libraries.
 
 mod data;
+mod join;
 mod load;
 mod peers;
 
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: flatwater-bench load FOLDER [ROWS]
+       flatwater-bench join FOLDER [ROWS]
        flatwater-bench peers [OPTION VALUE]...
 
 FOLDER holds base.i8.npy and query.f16.npy as tests/data/wordnet-minilm-384 does.
@@ -25,6 +28,11 @@ fn main() -> ExitCode {
         ["load", folder] => load::run(folder, None),
         ["load", folder, rows] => match rows.parse() {
             Ok(rows) => load::run(folder, Some(rows)),
+            Err(_) => Err(format!("ROWS is `{rows}`, not a whole number\n\n{USAGE}").into()),
+        },
+        ["join", folder] => join::run(folder, None),
+        ["join", folder, rows] => match rows.parse() {
+            Ok(rows) => join::run(folder, Some(rows)),
             Err(_) => Err(format!("ROWS is `{rows}`, not a whole number\n\n{USAGE}").into()),
         },
         ["peers", "--help"] => Err(peers::USAGE.into()),
