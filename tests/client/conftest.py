@@ -38,6 +38,12 @@ def seed(request):
     return f"{SEED}/{request.node.name}"
 
 
+@pytest.fixture(scope="module")
+def module_seed(request):
+    """A seed that all turns of a test with parameters have in common."""
+    return f"{SEED}/{request.module.__name__}"
+
+
 @pytest.fixture(scope="session")
 def words():
     """12,000 real vectors with payload, and 300 held-out queries."""
@@ -61,18 +67,23 @@ def server(request, shared_server):
     assert shared_server.alive(), f"the server ended\n{shared_server.log()}"
 
 
-@pytest.fixture
-def client(server):
-    client = server.client()
-    yield client
-    client.close()
+@pytest.fixture(scope="session")
+def shared_clients(shared_server):
+    """A client of the shared server for each protocol; every test uses the same two."""
+    clients = shared_server.client(), shared_server.client(grpc=True)
+    yield clients
+    for client in clients:
+        client.close()
 
 
 @pytest.fixture
-def grpc_client(server):
-    client = server.client(grpc=True)
-    yield client
-    client.close()
+def client(server, shared_clients):
+    return shared_clients[0]
+
+
+@pytest.fixture
+def grpc_client(server, shared_clients):
+    return shared_clients[1]
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import threading
 
 import flatwater_data
+import packed
 
 K = 10
 
@@ -12,7 +13,7 @@ class Loader(threading.Thread):
 
     def __init__(self, server, collection, rows, batch):
         super().__init__(daemon=True)
-        self.client = server.client()
+        self.server = server
         self.collection, self.rows, self.batch = collection, rows, batch
         self.acknowledged = self.sent = 0
         self.failure = None
@@ -22,11 +23,11 @@ class Loader(threading.Thread):
             for begin in range(0, len(self.rows), self.batch):
                 end = min(begin + self.batch, len(self.rows))
                 self.sent = end
-                self.client.upload_collection(
+                packed.upload(
+                    self.server,
                     self.collection,
                     self.rows[begin:end],
                     ids=range(begin, end),
-                    batch_size=self.batch,
                     wait=(begin // self.batch) % 4 == 0,
                 )
                 self.acknowledged = end

@@ -1,9 +1,11 @@
 """Collections: create, look at, list, delete; what the server says about itself."""
 
 import time
+from importlib.metadata import version
 
 import pytest
 from qdrant_client import models
+from qdrant_client.common.version_check import get_server_version, is_compatible
 from qdrant_client.http.exceptions import UnexpectedResponse
 
 
@@ -15,6 +17,12 @@ def test_the_server_introduces_itself_as_qdrant_1_19(server):
     answer = server.call("GET", "/").json()
     assert answer["title"] == "qdrant - vector search engine"
     assert answer["version"].startswith("1.19.")
+
+
+def test_the_client_finds_its_own_version_and_the_servers_compatible(server):
+    """Field report U1: a client warns, or a benchmark runs on nothing, when versions differ."""
+    told = get_server_version(server.url, {}, None, 10)
+    assert is_compatible(version("qdrant-client"), told), told
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,7 @@ def test_the_environment_sets_host_port_and_storage(new_server, tmp_path):
     ],
 )
 def test_a_security_setting_that_is_not_served_stops_the_start(new_server, key, value):
+    """Field report S7: of TLS settings some were ignored in silence."""
     server = new_server()
     said = refused(server, {key: value})
     assert key.split("__")[-1].lower() in said.lower() and "not served" in said

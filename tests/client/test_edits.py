@@ -153,6 +153,28 @@ def test_an_unreadable_operation_of_a_batch_applies_none(server, client, filled)
     assert client.count(filled).count == 12
 
 
+@pytest.mark.parametrize(
+    ("wrong", "text"),
+    [
+        ({"upsert": {"points": [{"id": 51, "vector": {"a": [1, 2, 3]}}]}}, "expected dim: 4, got 3"),
+        ({"upsert": {"points": [{"id": 51, "vector": {"c": [1, 2, 3, 4]}}]}}, "c"),
+        ({"update_vectors": {"points": [{"id": 1, "vector": {"a": [1]}}]}}, "expected dim: 4, got 1"),
+        ({"delete_vectors": {"points": [1], "vector": ["c"]}}, "c"),
+        ({"set_payload": {"payload": {}, "points": [1], "key": "a[["}}, "a[["),
+        ({"delete_payload": {"keys": ["a[["], "points": [1]}}, "a[["),
+    ],
+)
+@pytest.mark.parametrize("wait", ["true", "false"])
+def test_a_wrong_operation_of_a_batch_applies_none(server, client, filled, wrong, text, wait):
+    """Field report V3: the operations before the wrong one stayed."""
+    before = stored(client, filled)
+    right = {"upsert": {"points": [{"id": 50, "vector": {"a": [1, 1, 1, 1]}}]}}
+    body = {"operations": [right, {"delete": {"points": [1]}}, wrong]}
+    answer = server.call("POST", f"/collections/{filled}/points/batch?wait={wait}", body)
+    assert answer.status == 400 and text in answer.error
+    assert stored(client, filled) == before
+
+
 def test_batches_of_queries_and_the_older_search_answer_as_single_queries(server, wire, filled):
     queries = [[n + 0.1, 0, 0, 0] for n in (2, 5, 9)]
     single = [wire.query_points(filled, query=q, using="a", limit=3).points for q in queries]
@@ -210,6 +232,11 @@ def test_aliases_lead_to_collections_and_move_at_once(wire, client, filled):
     code, text = refused(lambda: wire.update_collection_aliases([gone, bad]))
     assert code == 404 and "nowhere" in text
     assert wire.count(alias).count == 12
+    for name in ("..", "a/b", "", "x" * 256, "a\0b"):
+        # Field report S1: a name is never a path.
+        make = models.CreateAlias(collection_name=filled, alias_name=name)
+        operation = models.CreateAliasOperation(create_alias=make)
+        assert refused(lambda: wire.update_collection_aliases([operation]))[0] in (400, 422)
     move = models.CreateAliasOperation(
         create_alias=models.CreateAlias(collection_name=other, alias_name=alias)
     )

@@ -2,6 +2,7 @@
 
 import math
 import uuid
+from datetime import datetime, timezone
 
 import grpc
 import numpy as np
@@ -9,6 +10,8 @@ import pytest
 from qdrant_client import grpc as wire
 from qdrant_client import models
 from qdrant_client.http.exceptions import UnexpectedResponse
+
+import packed
 
 # The gRPC code of each HTTP code.
 CODES = {
@@ -59,9 +62,12 @@ def refusals(rest, over_grpc, call):
     return text
 
 
-@pytest.fixture
-def filled(client, grpc_client, name, words):
-    """A collection with 300 points, half of them written over each protocol."""
+@pytest.fixture(scope="module")
+def filled(shared_clients, words):
+    """A collection with 300 points, half of them written over each protocol; no test here changes
+    what it holds."""
+    client, grpc_client = shared_clients
+    name = "both-protocols"
     client.create_collection(
         name,
         vectors_config={
@@ -74,6 +80,8 @@ def filled(client, grpc_client, name, words):
         payload = dict(words.payloads[row]) | {
             "row": row,
             "double": row / 3,
+            "at": f"2024-02-{row % 28 + 1:02}T00:00:00+02:00",
+            "parts": [{"n": row % 3, "m": 0}, {"n": row % 4, "m": 1}][: row % 3],
             "nested": {"list": [row, {"deep": [None, True, "x"]}], "empty": {}},
         }
         vector = {"text": words.rows[row].tolist()}
@@ -83,7 +91,8 @@ def filled(client, grpc_client, name, words):
         points.append(models.PointStruct(id=id, vector=vector, payload=payload))
     client.upsert(name, points[::2], wait=True)
     grpc_client.upsert(name, points[1::2], wait=True)
-    return name
+    yield name
+    client.delete_collection(name)
 
 
 def test_collections_are_made_shown_and_removed_alike(client, grpc_client, name):
@@ -192,6 +201,18 @@ def conditions():
         "any of none": key(match=models.MatchAny(any=[])),
         "except": key(match=models.MatchExcept(**{"except": [1, 2]})),
         "range": key(range=models.Range(gt=10, lte=20)),
+        "datetime range": models.FieldCondition(
+            key="at", range=models.DatetimeRange(gte=datetime(2024, 2, 9, 22), lt="2024-02-20T00:00:00Z")
+        ),
+        "values_count": models.FieldCondition(key="parts", values_count=models.ValuesCount(gte=1, lt=2)),
+        "nested": models.NestedCondition(nested=models.Nested(
+            key="parts",
+            filter=models.Filter(
+                must=[models.FieldCondition(key="n", match=models.MatchValue(value=1))],
+                must_not=[models.FieldCondition(key="m", match=models.MatchValue(value=0))],
+            ),
+        )),
+        "has_vector": models.HasVectorCondition(has_vector="small"),
         "is_null": models.IsNullCondition(is_null=models.PayloadField(key="nested.list[].deep")),
         "is_empty": models.IsEmptyCondition(is_empty=models.PayloadField(key="nested.empty")),
         "has_id": models.HasIdCondition(has_id=[1, 2, str(uuid.UUID(int=5)), 10**15]),
@@ -217,6 +238,48 @@ def test_filters_mean_the_same(client, grpc_client, filled, kind):
     assert yes + no == 300
     found = same(client, grpc_client, lambda c: c.scroll(filled, whole, limit=500))
     assert len(found[0]) == yes
+    assert 0 < yes < 300 or kind in ("any of none", "is_null", "is_empty")
+
+
+def micros(text):
+    return int(datetime.fromisoformat(text).timestamp()) * 1_000_000
+
+
+def test_points_come_in_the_same_order_by_a_field(client, grpc_client, filled):
+    for field, schema in (("row", "integer"), ("double", "float"), ("at", "datetime")):
+        client.create_payload_index(filled, field, schema, wait=True)
+    some = models.Filter(must_not=[models.FieldCondition(key="row", match=models.MatchAny(any=[5, 6]))])
+    for order in (
+        "row",
+        models.OrderBy(key="double", direction=models.Direction.DESC, start_from=40.5),
+        models.OrderBy(key="row", start_from=290),
+        models.OrderBy(key="at", start_from=datetime(2024, 2, 20, tzinfo=timezone.utc)),
+        models.OrderBy(key="at", direction="desc", start_from="2024-02-10 00:00:00"),
+    ):
+        ask = lambda c: c.scroll(filled, some, order_by=order, limit=40)  # noqa: E731, B023
+        points, next_page = same(client, grpc_client, ask)
+        assert next_page is None and points
+        assert all("order_value" in point for point in points)
+    assert points[0]["order_value"] == micros("2024-02-09T22:00:00+00:00")
+
+
+def test_all_kinds_of_field_indexes_are_shown_alike(client, grpc_client, filled):
+    kinds = {
+        "double": models.FloatIndexParams(type="float", is_principal=True),
+        "flag": models.BoolIndexParams(type="bool"),
+        "at": models.DatetimeIndexParams(type="datetime", is_principal=False),
+        "uid": models.UuidIndexParams(type="uuid", is_tenant=True),
+    }
+    for maker in (client, grpc_client):
+        for field, params in kinds.items():
+            maker.create_payload_index(filled, field, params, wait=True)
+        shown = same(client, grpc_client, lambda c: c.get_collection(filled))["payload_schema"]
+        for field, params in kinds.items():
+            given = params.model_dump(mode="json", exclude_none=True)
+            assert shown[field]["params"] == given
+            assert shown[field]["data_type"] == given["type"]
+            assert shown[field].get("points", 0) == (300 if field in ("double", "at") else 0)
+            maker.delete_payload_index(filled, field, wait=True)
 
 
 def test_updates_do_the_same_and_are_acknowledged_alike(client, grpc_client, name):
@@ -280,7 +343,7 @@ def test_field_indexes_are_shown_alike_and_tenants_are_accepted(client, grpc_cli
     assert "params" not in shown[0]["pos"]
 
 
-def test_without_a_graph_every_search_is_right(client, grpc_client, name, words):
+def test_without_a_graph_every_search_is_right(server, client, grpc_client, name, words):
     grpc_client.create_collection(
         name,
         vectors_config=models.VectorParams(size=words.rows.shape[1], distance=models.Distance.COSINE),
@@ -290,12 +353,8 @@ def test_without_a_graph_every_search_is_right(client, grpc_client, name, words)
     tenant = models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True)
     grpc_client.create_payload_index(name, "tenant", tenant, wait=True)
     count = 2000
-    points = [
-        models.PointStruct(id=row, vector=words.rows[row].tolist(), payload={"tenant": f"t{row % 4}"})
-        for row in range(count)
-    ]
-    for at in range(0, count, 500):
-        grpc_client.upsert(name, points[at : at + 500], wait=True)
+    payloads = [{"tenant": f"t{row % 4}"} for row in range(count)]
+    packed.upload(server, name, words.rows[:count], payloads)
     base = words.rows[:count].astype(np.float64)
     base /= np.linalg.norm(base, axis=1, keepdims=True)
     for n in range(10):
@@ -332,7 +391,7 @@ def test_bad_requests_are_refused_alike(client, grpc_client, filled):
         (lambda c: c.query_points(filled, 10**15, using="small"), "1000000000000000"),
         (lambda c: c.query_points(filled, limit=0), "limit: value 0 invalid"),
         (lambda c: c.scroll(filled, limit=0), "limit: value 0 invalid"),
-        (lambda c: c.scroll(filled, order_by="row"), "`order_by` is not served yet"),
+        (lambda c: c.scroll(filled, order_by="row"), "No range index for `order_by` key: `row`"),
         (lambda c: c.count(filled, threshold), "Invalid json path: 'a b'"),
         (lambda c: c.count("no-such", None), "Collection `no-such` doesn't exist!"),
         (lambda c: c.set_payload(filled, {"a": 1}, points=[1], key="a b"), "Invalid json path"),
@@ -426,21 +485,20 @@ def test_what_is_not_served_yet_is_unimplemented_by_its_name(server, filled):
     with grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}") as channel:
         stub = wire.PointsStub(channel)
         with pytest.raises(grpc.RpcError) as refused:
-            stub.Facet(wire.FacetCounts(collection_name=filled, key="city"))
+            stub.SearchGroups(wire.SearchPointGroups(collection_name=filled, group_by="row"))
         assert refused.value.code() == grpc.StatusCode.UNIMPLEMENTED
-        assert "`Points/Facet` is not served yet" in refused.value.details()
+        assert "`Points/SearchGroups` is not served yet" in refused.value.details()
 
 
 def test_a_time_limit_of_zero_is_refused_alike(server, filled):
-    # By hand: the client would give its own connection no time either.
-    rest = server.call("POST", f"/collections/{filled}/points/count?timeout=0", {})
-    with grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}") as channel:
-        with pytest.raises(grpc.RpcError) as refused:
-            wire.PointsStub(channel).Count(wire.CountPoints(collection_name=filled, timeout=0))
-    assert rest.status == 422
+    """Sent by hand: a client would give up by itself after no time at all."""
+    text = "timeout: value 0 invalid, must be 1 or larger"
+    reply = server.call("POST", f"/collections/{filled}/points/count?timeout=0", {})
+    assert reply.status == 422 and text in reply.error
+    with packed.channel(server) as channel, pytest.raises(grpc.RpcError) as refused:
+        wire.PointsStub(channel).Count(wire.CountPoints(collection_name=filled, timeout=0))
     assert refused.value.code() == grpc.StatusCode.INVALID_ARGUMENT
-    for text in (rest.error, refused.value.details()):
-        assert "timeout: value 0 invalid, must be 1 or larger" in text
+    assert text in refused.value.details()
 
 
 def test_a_client_that_compresses_gets_the_same_answers(server, grpc_client, filled):

@@ -128,6 +128,7 @@ def test_a_key_may_come_as_a_bearer_token(guarded):
 
 
 def test_probes_and_the_page_need_no_key_and_tell_nothing_of_the_data(guarded):
+    """Field report S4."""
     for path in ("/", "/healthz", "/livez", "/readyz", "/readyz/", "/dashboard", "/dashboard/x"):
         reply = guarded.call("GET", path)
         assert reply.status == 200, path

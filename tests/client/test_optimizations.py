@@ -7,18 +7,18 @@ import uuid
 import pytest
 from qdrant_client import models
 
+import packed
+
 TIME = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$")
 SUMMARY = {"queued_optimizations", "queued_segments", "queued_points", "idle_segments"}
 NODE = {"name", "started_at", "finished_at", "duration_sec", "done", "total", "children"}
 
 
-def fill(client, name, rows, **optimizers):
-    client.create_collection(
-        name,
-        vectors_config=models.VectorParams(size=384, distance=models.Distance.COSINE),
-        optimizers_config=models.OptimizersConfigDiff(**optimizers),
-    )
-    client.upload_collection(name, rows, ids=range(len(rows)), batch_size=500, wait=False)
+def fill(server, name, rows, **optimizers):
+    vectors = {"size": 384, "distance": "Cosine"}
+    body = {"vectors": vectors, "optimizers_config": optimizers}
+    server.call("PUT", f"/collections/{name}", body).result
+    packed.upload(server, name, rows, wait=False)
 
 
 def nodes(node):
@@ -43,7 +43,7 @@ def check_job(job, status):
 
 
 def test_a_collection_at_rest_has_nothing_running(server, client, name, words):
-    fill(client, name, words.rows[:20])
+    fill(server, name, words.rows[:20])
     work = server.optimizations(name)
     assert work["running"] == []
     assert work["summary"].keys() == SUMMARY
@@ -52,7 +52,7 @@ def test_a_collection_at_rest_has_nothing_running(server, client, name, words):
 
 
 def test_what_is_asked_for_is_shown_and_nothing_else(server, client, name, words):
-    fill(client, name, words.rows[:20])
+    fill(server, name, words.rows[:20])
     whole = server.optimizations(name, "?with=queued,%20completed,idle_segments&completed_limit=3")
     assert whole.keys() == {"summary", "running", "queued", "completed", "idle_segments"}
     assert whole["queued"] == [] and whole["completed"] == []
@@ -62,7 +62,7 @@ def test_what_is_asked_for_is_shown_and_nothing_else(server, client, name, words
 
 
 def test_indexing_is_shown_while_it_runs_and_when_it_is_done(server, client, name, words):
-    fill(client, name, words.rows[:5000], indexing_threshold=100)
+    fill(server, name, words.rows[:3000], indexing_threshold=100)
     seen_yellow, progress = False, []
     deadline = time.monotonic() + 120
     while True:
@@ -81,18 +81,18 @@ def test_indexing_is_shown_while_it_runs_and_when_it_is_done(server, client, nam
     for job in done:
         tree = check_job(job, "done")
         assert "finished_at" in tree[0] and tree[0]["duration_sec"] >= 0
-    assert client.get_collection(name).indexed_vectors_count >= 5000 - 100 * 1024 / (384 * 4)
+    assert client.get_collection(name).indexed_vectors_count >= 3000 - 100 * 1024 / (384 * 4)
 
 
 def test_below_the_threshold_a_collection_is_green_without_a_graph(server, client, name, words):
     """Field report L24: a small collection is done although nothing is indexed."""
-    fill(client, name, words.rows[:100])
+    fill(server, name, words.rows[:100])
     info = server.wait_until_idle(name, within=10)
     assert (info["points_count"], info["indexed_vectors_count"]) == (100, 0)
 
 
 def test_threshold_0_means_no_indexing_and_green(server, client, name, words):
-    fill(client, name, words.rows[:3000], indexing_threshold=0)
+    fill(server, name, words.rows[:3000], indexing_threshold=0)
     info = server.wait_until_idle(name, within=10)
     time.sleep(0.5)
     info = server.call("GET", f"/collections/{name}").result
@@ -103,7 +103,7 @@ def test_threshold_0_means_no_indexing_and_green(server, client, name, words):
 
 def test_work_that_may_not_run_is_grey_with_a_reason(server, client, name, words):
     """Field report L5: with optimization threads 0 the status was yellow for ever."""
-    fill(client, name, words.rows[:1500], indexing_threshold=100, max_optimization_threads=0)
+    fill(server, name, words.rows[:1500], indexing_threshold=100, max_optimization_threads=0)
     time.sleep(0.5)
     reply = server.call("GET", f"/collections/{name}")
     info = reply.result
@@ -117,10 +117,10 @@ def test_dropping_and_creating_again_ends_green_every_time(server, client, words
     """Field report L2: after a few cycles indexing never ended."""
     name = "again"
     client.delete_collection(name)
-    fill(client, name, words.rows[:1500], indexing_threshold=100)
+    fill(server, name, words.rows[:1500], indexing_threshold=100)
     if cycle == 1:
         client.delete_collection(name)  # While it is being indexed.
-        fill(client, name, words.rows[:1500], indexing_threshold=100)
+        fill(server, name, words.rows[:1500], indexing_threshold=100)
     info = server.wait_until_idle(name, within=60)
     assert info["points_count"] == 1500
     client.delete_collection(name)

@@ -7,6 +7,7 @@ import pytest
 from qdrant_client import models
 
 import flatwater_data
+import packed
 import recall
 
 DURING, AFTER = 0.97, 0.98
@@ -73,10 +74,10 @@ def test_overwritten_points_answer_with_their_new_vectors_only(server, client, n
         vectors_config=models.VectorParams(size=384, distance=models.Distance.COSINE),
         optimizers_config=models.OptimizersConfigDiff(indexing_threshold=100),
     )
-    client.upload_collection(name, words.rows[:count], ids=range(count), batch_size=500, wait=True)
+    packed.upload(server, name, words.rows[:count])
     moved = range(0, count, 4)
     new = {i: words.rows[count + i] for i in moved}
-    client.upload_collection(name, list(new.values()), ids=list(new), batch_size=500, wait=True)
+    packed.upload(server, name, list(new.values()), ids=list(new))
     server.wait_until_idle(name, within=120)
     current = words.rows[:count].copy()
     for i, row in new.items():

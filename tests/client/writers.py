@@ -5,202 +5,286 @@ writer sent them. An operation is `pending` from before it is sent until its ans
 server dies in between it may have happened or not, but only as a whole.
 """
 
+import functools
 import random
 import threading
+from dataclasses import dataclass, field, replace
 
-import numpy as np
-from qdrant_client import models
-from qdrant_client.http.exceptions import ResponseHandlingException
+import flatwater_data
+import packed
+from flatwater_process import CutOff, Session
 
 SPAN = 300
+SIZE = 16
 TEXT, TINY = "text", "tiny"
 
 
-def vectors_of(rows, point_id, version):
-    """The vectors of one version of a point; `tiny` says whose they are."""
-    row = (point_id * 31 + version * 7919) % len(rows)
-    return {TEXT: rows[row].tolist(), TINY: [float(point_id), float(version), 1.0, 0.5]}
+@functools.cache
+def table(size):
+    """Vectors to choose from. Three digits are the same number in JSON, in Python and as a 32-bit
+    float, so what comes back is compared as it is."""
+    return flatwater_data.load(limit=2000).rows[:, :size].astype(float).round(3).tolist()
 
 
-def create(client, name, **settings):
-    client.create_collection(
-        name,
-        vectors_config={
-            TEXT: models.VectorParams(size=384, distance=models.Distance.DOT),
-            TINY: models.VectorParams(size=4, distance=models.Distance.EUCLID),
-        },
-        **settings,
-    )
+def vector_of(name, point_id, version, size):
+    """One vector of one version of a point; `tiny` says whose it is."""
+    if name == TINY:
+        return [float(point_id), float(version), 1.0, 0.5]
+    rows = table(size)
+    return rows[(point_id * 31 + version * 7919) % len(rows)]
 
 
-def bulk(client, collection, ids, rows):
+def create(server, name, size=SIZE, **settings):
+    """A collection with the two vectors; `settings` are those of the JSON request."""
+    vectors = {TEXT: {"size": size, "distance": "Dot"}, TINY: {"size": 4, "distance": "Euclid"}}
+    server.call("PUT", f"/collections/{name}", {"vectors": vectors} | settings).result
+
+
+def bulk(server, collection, ids, rows):
     """Uploads many points with a text vector and no payload, without waiting for the disk."""
-    vectors = {TEXT: rows[: len(ids)]}
-    client.upload_collection(collection, vectors, ids=ids, batch_size=500, wait=False)
+    packed.upload(server, collection, rows[: len(ids)], ids=ids, name=TEXT, wait=False)
 
 
-def same_point(rows, point_id, payload, point):
-    """Whether a point that was read back is exactly this version, value by value."""
-    if point is None or payload is None:
-        return point is None and payload is None
-    if point["payload"] != payload:
-        return False
-    wanted = vectors_of(rows, point_id, payload["version"])
-    found = point["vector"]
-    return found.keys() == wanted.keys() and all(
-        np.array_equal(np.float32(found[name]), np.float32(wanted[name])) for name in wanted
-    )
+@dataclass(frozen=True)
+class Point:
+    """What a point must hold: its payload, and the version of each vector that it has."""
+
+    payload: dict
+    versions: dict = field(default_factory=dict)
+
+    def vectors(self, point_id, size):
+        return {n: vector_of(n, point_id, v, size) for n, v in self.versions.items()}
+
+    def is_there(self, point_id, found, size):
+        """Whether `found` is exactly this, value by value."""
+        return found["payload"] == self.payload and found["vector"] == self.vectors(point_id, size)
 
 
 class Writer(threading.Thread):
-    """Upserts, deletes and changes payloads of its own ids until it is told to stop or cut off."""
+    """Changes its own points in every way there is until it is told to stop or cut off."""
 
-    def __init__(self, server, collection, number, rows, seed, state=None):
-        super().__init__(name=f"writer-{number}", daemon=True)
-        self.client = server.client()
-        self.collection = collection
-        self.number = number
-        self.rows = rows
-        self.random = random.Random(f"{seed}/{number}")
+    def __init__(self, server, collection, number, seed, state=None, size=SIZE):
+        super().__init__(name=f"writer-{number} of {collection}", daemon=True)
+        self.session = Session(server)
+        self.collection, self.path = collection, f"/collections/{collection}/points"
+        self.number, self.size = number, size
+        self.random = random.Random(f"{seed}/{self.name}")
         self.ids = range(number * SPAN, (number + 1) * SPAN)
-        self.state = dict(state or {})  # id -> payload of the version that is there
-        self.pending = {}  # id -> payload after the operation in flight, None = deleted
+        self.state = dict(state or {})  # id -> Point that is there
+        self.pending = {}  # id -> Point after the operation in flight, None = deleted
         self.acknowledged = 0
         self.refusal = None
         self.stopping = threading.Event()
 
     def run(self):
         while not self.stopping.is_set():
-            self.pending, send = self.choose()
+            self.pending, (method, suffix, body) = self.choose()
+            wait = "true" if self.random.random() < 0.3 else "false"
             try:
-                send(self.random.random() < 0.5)
-            except ResponseHandlingException:
-                return  # Cut off: whether the operation happened is for the check to find out.
-            except Exception as refusal:  # noqa: BLE001 - reported by the test
-                self.refusal = refusal
+                reply = self.session.call(method, f"{self.path}{suffix}?wait={wait}", body)
+            except CutOff:
+                return  # Whether the operation happened is for the check to find out.
+            if reply.status != 200:
+                self.refusal = reply
                 return
             self.apply()
 
     def apply(self):
-        for point_id, payload in self.pending.items():
+        for point_id, point in self.pending.items():
             self.state.pop(point_id, None)
-            if payload is not None:
-                self.state[point_id] = payload
+            if point is not None:
+                self.state[point_id] = point
         self.pending = {}
         self.acknowledged += 1
 
     def choose(self):
-        """The next operation: what its points hold afterwards, and the call that sends it."""
-        operations = [self.upsert, self.delete, self.delete_matching, self.mark, self.mark_matching]
-        return self.random.choices(operations, weights=[60, 13, 4, 15, 8])[0]()
+        """The next operation: what its points are afterwards, and the request that does it."""
+        operations = {
+            self.upsert: 40,
+            self.delete: 8,
+            self.delete_matching: 4,
+            self.merge_payload: 12,
+            self.merge_matching: 6,
+            self.overwrite_payload: 5,
+            self.delete_keys: 5,
+            self.clear_payload: 3,
+            self.update_vectors: 10 if self.state else 0,
+            self.delete_vectors: 7,
+        }
+        return self.random.choices(list(operations), list(operations.values()))[0]()
 
     def some_ids(self):
+        """Ids of points that exist or not."""
         return self.random.sample(self.ids, self.random.randrange(1, 9))
 
+    def changed(self, ids, change):
+        """Those of `ids` that are there, each changed."""
+        return {i: change(self.state[i]) for i in ids if i in self.state}
+
     def upsert(self):
-        ids = self.some_ids()
         version = self.random.randrange(1 << 20)
-        after = {
-            i: {"owner": self.number, "bucket": i % 7, "version": version, "nest": {"keep": i}}
-            for i in ids
-        }
+        after = {}
+        for i in self.some_ids():
+            payload = {"owner": self.number, "bucket": i % 7, "version": version, "nest": {"keep": i}}
+            after[i] = Point(payload, {TEXT: version, TINY: version})
         points = [
-            models.PointStruct(id=i, vector=vectors_of(self.rows, i, version), payload=after[i])
-            for i in ids
+            {"id": i, "vector": p.vectors(i, self.size), "payload": p.payload}
+            for i, p in after.items()
         ]
-        return after, lambda wait: self.client.upsert(self.collection, points, wait=wait)
+        return after, ("PUT", "", {"points": points})
 
     def delete(self):
         ids = self.some_ids()
-        return dict.fromkeys(ids), lambda wait: self.client.delete(self.collection, ids, wait=wait)
+        return dict.fromkeys(ids), ("POST", "/delete", {"points": ids})
 
     def delete_matching(self):
-        bucket = self.random.randrange(7)
-        after = {i: None for i, payload in self.state.items() if payload["bucket"] == bucket}
-        selector = models.FilterSelector(filter=self.matching(bucket))
-        return after, lambda wait: self.client.delete(self.collection, selector, wait=wait)
+        ids, matching = self.bucket()
+        return dict.fromkeys(ids), ("POST", "/delete", {"filter": matching})
 
-    def mark(self):
-        """Merges a key at the top or inside `nest`, for points that exist or not."""
+    def merge_payload(self):
+        """Merges a key at the top or inside `nest`."""
         ids, mark = self.some_ids(), {"mark": self.random.randrange(1 << 20)}
-        key = self.random.choice([None, "nest"])
-        after = {i: self.merged(i, mark, key) for i in ids if i in self.state}
-        return after, lambda wait: self.client.set_payload(
-            self.collection, mark, points=ids, key=key, wait=wait
+        body = {"payload": mark, "points": ids}
+        if self.random.random() < 0.5:
+            return self.changed(ids, lambda p: merged(p, mark)), ("POST", "/payload", body)
+        after = self.changed(ids, lambda p: merged(p, {"nest": p.payload.get("nest", {}) | mark}))
+        return after, ("POST", "/payload", body | {"key": "nest"})
+
+    def merge_matching(self):
+        ids, matching = self.bucket()
+        mark = {"mark": self.random.randrange(1 << 20)}
+        after = self.changed(ids, lambda p: merged(p, mark))
+        return after, ("POST", "/payload", {"payload": mark, "filter": matching})
+
+    def overwrite_payload(self):
+        ids = self.some_ids()
+        payload = {"owner": self.number, "bucket": self.random.randrange(7)}
+        after = self.changed(ids, lambda p: replace(p, payload=payload))
+        return after, ("PUT", "/payload", {"payload": payload, "points": ids})
+
+    def delete_keys(self):
+        ids, keys = self.some_ids(), self.random.sample(["bucket", "mark", "nest", "version"], 2)
+        after = self.changed(
+            ids, lambda p: replace(p, payload={k: v for k, v in p.payload.items() if k not in keys})
         )
+        return after, ("POST", "/payload/delete", {"keys": keys, "points": ids})
 
-    def mark_matching(self):
-        bucket, mark = self.random.randrange(7), {"mark": self.random.randrange(1 << 20)}
-        ids = [i for i, payload in self.state.items() if payload["bucket"] == bucket]
-        after = {i: self.merged(i, mark, None) for i in ids}
-        return after, lambda wait: self.client.set_payload(
-            self.collection, mark, points=self.matching(bucket), wait=wait
-        )
+    def clear_payload(self):
+        ids = self.some_ids()
+        after = self.changed(ids, lambda p: replace(p, payload={}))
+        return after, ("POST", "/payload/clear", {"points": ids})
 
-    def merged(self, point_id, mark, key):
-        payload = dict(self.state[point_id])
-        if key is None:
-            return payload | mark
-        payload[key] = payload[key] | mark
-        return payload
+    def update_vectors(self):
+        ids = self.random.sample(sorted(self.state), min(len(self.state), self.random.randrange(1, 5)))
+        name, version = self.random.choice([TEXT, TINY]), self.random.randrange(1 << 20)
+        after = self.changed(ids, lambda p: replace(p, versions=p.versions | {name: version}))
+        points = [{"id": i, "vector": {name: vector_of(name, i, version, self.size)}} for i in ids]
+        return after, ("PUT", "/vectors", {"points": points})
 
-    def matching(self, bucket):
-        def equals(key, value):
-            return models.FieldCondition(key=key, match=models.MatchValue(value=value))
+    def delete_vectors(self):
+        name = self.random.choice([TEXT, TINY])
 
-        return models.Filter(must=[equals("owner", self.number), equals("bucket", bucket)])
+        def without(point):
+            return replace(point, versions={n: v for n, v in point.versions.items() if n != name})
+
+        if self.random.random() < 0.3:
+            ids, matching = self.bucket()
+            body = {"filter": matching, "vector": [name]}
+        else:
+            ids = self.some_ids()
+            body = {"points": ids, "vector": [name]}
+        return self.changed(ids, without), ("POST", "/vectors/delete", body)
+
+    def bucket(self):
+        """The ids of one bucket, and the filter that selects them."""
+        bucket = self.random.randrange(7)
+        ids = [
+            i
+            for i, p in self.state.items()
+            if p.payload.get("bucket") == bucket and p.payload.get("owner") == self.number
+        ]
+        return ids, {
+            "must": [
+                {"key": "owner", "match": {"value": self.number}},
+                {"key": "bucket", "match": {"value": bucket}},
+            ]
+        }
 
     def settle(self, found, why):
         """Compares what the server holds with what it must hold, and takes on what it chose for
         the operation in flight: all of it or nothing."""
         for point_id in self.ids:
             if point_id not in self.pending:
-                self.check(point_id, self.state.get(point_id), found, why)
+                self.check(point_id, self.state.get(point_id), found.get(point_id), why)
+        if not self.pending:
+            return
         before = {i: self.state.get(i) for i in self.pending}
 
         def all_as(states):
-            return all(same_point(self.rows, i, p, found.get(i)) for i, p in states.items())
+            return all(same(i, p, found.get(i), self.size) for i, p in states.items())
 
         if not all_as(before):
             assert all_as(self.pending), f"{why}: an operation is there in part: {self.pending}"
             self.apply()
         self.pending = {}
 
-    def check(self, point_id, payload, found, why):
-        if not same_point(self.rows, point_id, payload, found.get(point_id)):
-            got = found.get(point_id)
-            shown = got and {"payload": got["payload"], TINY: got["vector"].get(TINY)}
-            raise AssertionError(f"{why}: point {point_id} must be {payload}, is {shown}")
+    def check(self, point_id, wanted, found, why):
+        if not same(point_id, wanted, found, self.size):
+            raise AssertionError(f"{why}: point {point_id} must be {wanted}, is {found}")
 
 
-def check_everything(server, collection, writers, why):
+def merged(point, keys):
+    return replace(point, payload=point.payload | keys)
+
+
+def same(point_id, wanted, found, size):
+    """Whether a point that was read back is as it must be; None is a point that is not there."""
+    if wanted is None or found is None:
+        return wanted is None and found is None
+    return wanted.is_there(point_id, found, size)
+
+
+def check_everything(server, collection, writers, why, samples=2):
     """Every acknowledged write is there, nothing else is, nothing twice, and all reads agree."""
-    points = server.scroll_all(collection)
+    points = server.scroll_all(collection, page=1000)
     found = {p["id"]: p for p in points}
     assert len(found) == len(points), f"{why}: a point came twice"
     owned = {i for w in writers for i in w.ids}
     assert found.keys() <= owned, f"{why}: points nobody wrote: {sorted(found.keys() - owned)}"
     for writer in writers:
-        assert writer.refusal is None, f"{why}: {writer.name}: {writer.refusal!r}"
+        assert writer.refusal is None, f"{why}: {writer.name}: {writer.refusal}"
         writer.settle(found, why)
-    client = writers[0].client
-    assert client.count(collection, exact=True).count == len(found), why
-    assert client.get_collection(collection).points_count == len(found), why
-    sample = sorted(found)[:: max(1, len(found) // 8)]
-    for point_id in sample:
-        check_searches(client, collection, found[point_id], why)
+    base = f"/collections/{collection}"
+    assert count(server, base, {}) == len(found), why
+    assert server.call("GET", base).result["points_count"] == len(found), why
+    chosen = random.Random(why)
+    for bucket in chosen.sample(range(7), 2):
+        # Whether there is a field index or not, and whatever it went through.
+        wanted = sum(p["payload"].get("bucket") == bucket for p in points)
+        filter_ = {"must": [{"key": "bucket", "match": {"value": bucket}}]}
+        assert count(server, base, filter_) == wanted, f"{why}: bucket {bucket}"
+    for point in chosen.sample(points, min(samples, len(points))):
+        check_searches(server, base, point, why)
     gone = sorted(owned - found.keys())
     if gone:
-        none = models.Filter(must=[models.HasIdCondition(has_id=gone)])
-        hits = client.query_points(collection, query=[0.0] * 4, using=TINY, query_filter=none)
-        assert hits.points == [], f"{why}: deleted points came back"
+        body = {"query": [0.0] * 4, "using": TINY, "filter": {"must": [{"has_id": gone}]}}
+        hits = server.call("POST", f"{base}/points/query", body).result["points"]
+        assert hits == [], f"{why}: deleted points came back"
 
 
-def check_searches(client, collection, point, why):
-    """The point is its own nearest neighbour, by either vector."""
-    for using in (TINY, TEXT):
-        hits = client.query_points(
-            collection, query=point["vector"][using], using=using, limit=10
-        ).points
-        assert point["id"] in [h.id for h in hits], f"{why}: {point['id']} not found by {using}"
-        assert len({h.id for h in hits}) == len(hits), f"{why}: a hit came twice"
+def count(server, base, filter_):
+    body = {"exact": True, "filter": filter_}
+    return server.call("POST", f"{base}/points/count", body).result["count"]
+
+
+def check_searches(server, base, point, why):
+    """The point is among its own nearest, by either vector that it has."""
+    for using, vector in point["vector"].items():
+        exact = {"query": vector, "using": using, "limit": 10}
+        if using == TEXT:
+            # By dot product others may be nearer than the point itself.
+            exact["filter"] = {"must": [{"has_id": [point["id"]]}]}
+        hits = server.call("POST", f"{base}/points/query", exact).result["points"]
+        ids = [h["id"] for h in hits]
+        assert point["id"] in ids, f"{why}: {point['id']} not found by {using}"
+        assert len(set(ids)) == len(ids), f"{why}: a hit came twice"

@@ -7,7 +7,8 @@ use crate::error::{ApiError, Result};
 use crate::validate::NESTING_MAX;
 
 /// Deepest JSON that is read at all: 64 filters inside each other take two levels each, and a body
-/// wraps them in a few more. It bounds the stack that the recursive reader needs.
+/// wraps them in a few more (nested conditions take four, so 36 of them fit). It bounds the stack that
+/// the recursive reader needs.
 const JSON_DEPTH_MAX: usize = 2 * NESTING_MAX + 16;
 
 /// Depth of arrays and objects in `bytes`, without reading them.

@@ -17,7 +17,7 @@ use crate::collection::spec::{flush_interval, segment_spec};
 use crate::config::EngineConfig;
 use crate::config::collection::CollectionConfig;
 use crate::error::{EngineError, Result};
-use crate::optimizer::indexing::Indexer;
+use crate::optimizer;
 use crate::pool::bell::Bell;
 use crate::pool::search::{SearchJob, SearchPool};
 use crate::shard::{Shard, ShardOptions};
@@ -41,7 +41,7 @@ pub struct Engine {
     search: SearchPool,
     bell: Bell,
     stop: Arc<AtomicBool>,
-    indexer: Mutex<Option<JoinHandle<()>>>,
+    background: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Engine {
@@ -88,26 +88,13 @@ impl Engine {
         let or_cores = |threads: usize| if threads == 0 { cores } else { threads };
         let stop = Arc::new(AtomicBool::new(false));
         let listed = Arc::clone(&collections);
-        let indexer = Indexer {
-            bell: bell.clone(),
-            stop: Arc::clone(&stop),
-            threads: or_cores(config.background_threads),
-            targets: Box::new(move || {
-                listed
-                    .load()
-                    .values()
-                    .map(|collection| collection.indexing_target())
-                    .collect()
-            }),
+        let targets = move || {
+            let listed = listed.load();
+            let collections = listed.values();
+            collections.map(|c| c.optimizer_target()).collect()
         };
-        let thread = std::thread::Builder::new()
-            .name("background".to_owned())
-            .spawn(move || indexer.run())
-            .map_err(|source| EngineError::Io {
-                operation: "starting the background thread",
-                path: config.storage_path.clone(),
-                source,
-            })?;
+        let threads = or_cores(config.background_threads);
+        let background = optimizer::start(&bell, &stop, threads, Arc::new(targets))?;
         let aliases = aliases::read(root.as_ref())?;
         Ok(Arc::new(Self {
             root,
@@ -119,7 +106,7 @@ impl Engine {
             search: SearchPool::start(or_cores(config.search_threads), config.search_queue_max)?,
             bell,
             stop,
-            indexer: Mutex::new(Some(thread)),
+            background: Mutex::new(background),
         }))
     }
 
@@ -282,10 +269,10 @@ impl Engine {
         let _change = self.change.lock();
         self.stop.store(true, Ordering::Release);
         self.bell.ring();
-        if let Some(thread) = self.indexer.lock().take()
-            && thread.join().is_err()
-        {
-            tracing::error!("the background thread had panicked");
+        for thread in self.background.lock().drain(..) {
+            if thread.join().is_err() {
+                tracing::error!("a background thread had panicked");
+            }
         }
         self.search.stop();
         for collection in self.collections.load().values() {

@@ -91,6 +91,14 @@ pub enum EngineError {
     /// The engine is stopping.
     #[error("the server is stopping")]
     Stopping,
+    /// The index of a field could not be built.
+    #[error("the index of `{field}` could not be built: {reason}; filters on it work without")]
+    IndexFailed {
+        /// The field.
+        field: String,
+        /// Why.
+        reason: String,
+    },
     /// A bug of ours.
     #[error("internal error: {0}")]
     Bug(String),
@@ -134,6 +142,7 @@ impl EngineError {
             | Self::SyncFailed { .. }
             | Self::Locked { .. }
             | Self::Poisoned(_)
+            | Self::IndexFailed { .. }
             | Self::Bug(_) => ErrorKind::Internal,
         }
     }

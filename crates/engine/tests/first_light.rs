@@ -228,6 +228,7 @@ fn a_segment_that_is_full_stops_and_the_next_one_starts() {
             filter: None,
             limit: usize::MAX,
             offset: None,
+            order_by: None,
             with_payload: PayloadSelector::None,
             with_vector: VectorSelector::None,
         })

@@ -251,6 +251,7 @@ fn a_storage_folder_of_an_earlier_build_opens_answers_and_verifies() {
             filter: None,
             limit: usize::MAX,
             offset: None,
+            order_by: None,
             with_payload: PayloadSelector::All,
             with_vector: VectorSelector::None,
         };

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crossbeam_channel::bounded;
+use crossbeam_channel::{RecvTimeoutError, bounded};
+use flatwater_engine::error::EngineError;
 use flatwater_engine::pool::bell::Bell;
-use flatwater_engine::shard::op::PayloadEdit;
-use flatwater_engine::shard::op::encode_rows;
+use flatwater_engine::shard::op::{FieldIndexRecord, PayloadEdit, encode_rows};
 use flatwater_engine::shard::view::ShardView;
 use flatwater_engine::shard::{Shard, ShardOptions, Target};
 use flatwater_engine::update::OnAck;
@@ -18,9 +18,15 @@ use flatwater_index::Metric;
 use flatwater_index::hnsw::{Inline, Params};
 use flatwater_segment::PointId;
 use flatwater_segment::dir::{Directory, FsDirectory};
+use flatwater_segment::field::FieldType;
 use flatwater_segment::growing::write::{NewRow, NewVector};
+use flatwater_segment::mask::Mask;
 use flatwater_segment::parts::spec::{SegmentSpec, VectorSpec};
 use flatwater_segment::payload::Payload;
+use flatwater_segment::payload::eval::CompiledFilter;
+use flatwater_segment::payload::filter::{
+    Condition, FieldCondition, FieldTest, Filter, MatchValue,
+};
 use flatwater_segment::search::{SegmentSearch, search_segment};
 use serde_json::json;
 
@@ -220,4 +226,91 @@ fn a_payload_change_copies_no_vector() {
             .iter()
             .all(|(_, _, payload)| payload["salt"] == json!(1))
     );
+}
+
+#[test]
+fn a_writer_builds_no_index_and_who_waits_for_one_is_answered_at_the_stop() {
+    let folder = tempfile::tempdir().unwrap();
+    // No engine, so no background: an index would never be built.
+    let shard = shard(folder.path());
+    let names = vec![String::new()];
+    let upsert = |first: u64| {
+        let rows: Vec<NewRow> = (first..first + 400)
+            .map(|id| NewRow {
+                id: PointId::Num(id),
+                vectors: vec![Some(NewVector {
+                    original: vector(id, 0),
+                    rotated: None,
+                })],
+                payload_json: Some(json!({ "n": id % 5 }).to_string().into_bytes()),
+            })
+            .collect();
+        let body = encode_rows(&names, &rows);
+        acknowledged(|on_ack| shard.upsert(rows, body, false, on_ack));
+    };
+    let record = || FieldIndexRecord {
+        field: "n".to_owned(),
+        field_type: FieldType::Integer,
+        params_json: None,
+    };
+    upsert(0);
+    acknowledged(|on_ack| shard.create_field_index(record(), false, on_ack));
+    let (sender, receiver) = bounded(1);
+    let on_ack: OnAck = Box::new(move |result| sender.send(result).unwrap());
+    shard.create_field_index(record(), true, on_ack).unwrap();
+    upsert(400);
+    let view = shard.view();
+    assert!(view.schemas.contains_key("n"));
+    assert!(view.segments[0].fields().is_empty());
+    let filter = Filter {
+        must: vec![Condition::Field(FieldCondition {
+            key: "n".to_owned(),
+            test: FieldTest::Value(MatchValue::Integer(3)),
+        })],
+        ..Filter::default()
+    };
+    let filter = CompiledFilter::new(&filter).unwrap();
+    let segment = &view.segments[0];
+    let mask = Mask::build(&filter, segment.fields(), segment);
+    assert_eq!(mask.count(), 160);
+    assert!(receiver.try_recv().is_err(), "nobody built an index");
+    shard.stop();
+    let refused = receiver.recv().unwrap().unwrap_err();
+    assert!(matches!(refused, EngineError::Stopping), "{refused}");
+    drop(shard);
+    let shard = self::shard(folder.path());
+    let view = shard.view();
+    assert!(
+        view.segments[0].fields().contains_key("n"),
+        "opening builds it"
+    );
+}
+
+#[test]
+fn who_writes_while_the_shard_stops_gets_an_answer() {
+    for _ in 0..30 {
+        let folder = tempfile::tempdir().unwrap();
+        let shard = shard(folder.path());
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    loop {
+                        let (sender, receiver) = bounded(1);
+                        let on_ack: OnAck = Box::new(move |result| drop(sender.send(result)));
+                        let target = Target::Ids(vec![PointId::Num(1)]);
+                        if shard.delete(target, false, on_ack).is_err() {
+                            return;
+                        }
+                        match receiver.recv_timeout(std::time::Duration::from_secs(20)) {
+                            Ok(Ok(_)) => {}
+                            Ok(Err(_)) | Err(RecvTimeoutError::Disconnected) => return,
+                            Err(RecvTimeoutError::Timeout) => panic!("no answer"),
+                        }
+                    }
+                });
+            }
+            std::thread::sleep(std::time::Duration::from_millis(2));
+            shard.stop();
+        });
+    }
 }

@@ -3,7 +3,7 @@
 //! 1. For each condition two sets of rows: `sure`, where it holds for certain, and `maybe`, outside of
 //!    which it fails for certain. A field index gives both, apart from rows that changed and the
 //!    tail, which stay undecided; ids are decided from the id map; what no index answers is undecided
-//!    everywhere.
+//!    everywhere. Of a nested filter and of a count of values an index only says where they fail.
 //! 2. The clauses combine the sets: both intersected for "all", united for "one of", swapped
 //!    and inverted for "none of", counted for "at least n". What is certain of the parts makes
 //!    certain what is certain of the whole, and nothing more is claimed.
@@ -19,7 +19,9 @@ use crate::field::FieldIndex;
 use crate::field::rows::{RowBits, RowCounts, ones};
 use crate::ids::PointId;
 use crate::payload::Payload;
-use crate::payload::eval::{AtLeast, Check, Clauses, CompiledFilter, FieldCheck};
+use crate::payload::eval::{AtLeast, Check, Clauses, CompiledFilter, Elements, FieldCheck};
+use crate::payload::filter::FieldTest;
+use crate::payload::path::JsonPath;
 
 /// The rows of one segment as one view shows them. Implemented by the segment.
 pub trait RowSource: Sync {
@@ -39,6 +41,12 @@ pub trait RowSource: Sync {
 
     /// The row that holds the point in this view, if it is here.
     fn row_of(&self, id: PointId) -> Option<Row>;
+
+    /// Whether the row has a vector of this name.
+    fn has_vector(&self, row: Row, name: &str) -> bool;
+
+    /// The rows that have a vector of this name.
+    fn rows_with_vector(&self, name: &str) -> RowBits;
 }
 
 /// A filter decided for the rows [0, len) of a segment, whether they are live or not.
@@ -218,7 +226,8 @@ impl<'a> Mask<'a> {
         let id = self.source.id(row);
         let mut passes = false;
         self.source.payload(row, &mut |payload| {
-            passes = self.filter.matches(id, payload);
+            let has_vector = |name: &str| self.source.has_vector(row, name);
+            passes = self.filter.matches(id, payload, &has_vector);
         });
         passes
     }
@@ -301,7 +310,25 @@ impl Decider<'_> {
         match check {
             Check::Field(field) => self.field(field),
             Check::HasId(ids) => self.has_id(ids),
-            Check::Nested(clauses) => self.clauses(clauses),
+            Check::HasVector(name) => Bounds::exactly(self.source.rows_with_vector(name)),
+            Check::Elements(elements) => self.elements(elements),
+            Check::Filter(clauses) => self.clauses(clauses),
+        }
+    }
+
+    fn elements(&self, elements: &Elements) -> Bounds {
+        let mut maybe = RowBits::full(self.len);
+        for field in &elements.necessary {
+            maybe.and(&self.field(field).maybe);
+        }
+        self.at_most(maybe)
+    }
+
+    /// Nothing is certain but that rows outside `maybe` fail.
+    fn at_most(&self, maybe: RowBits) -> Bounds {
+        Bounds {
+            sure: RowBits::new(self.len),
+            maybe,
         }
     }
 
@@ -316,15 +343,23 @@ impl Decider<'_> {
     }
 
     fn field(&self, field: &FieldCheck) -> Bounds {
+        match &field.test {
+            // A row without values has the count 0 alone.
+            FieldTest::ValuesCount(counts) if !counts.contains(0) => {
+                let filled = self.test(&field.path, &FieldTest::IsEmpty(false));
+                self.at_most(filled.maybe)
+            }
+            test => self.test(&field.path, test),
+        }
+    }
+
+    fn test(&self, path: &JsonPath, test: &FieldTest) -> Bounds {
         let mut sure = RowBits::new(self.len);
         let answers = |index: &&Arc<FieldIndex>| {
-            *index.path() == field.path && index.rows_matching(&field.test, &mut sure).is_some()
+            index.path() == path && index.rows_matching(test, &mut sure).is_some()
         };
         let Some(index) = self.indexes.values().find(answers) else {
-            return Bounds {
-                sure: RowBits::new(self.len),
-                maybe: RowBits::full(self.len),
-            };
+            return self.at_most(RowBits::full(self.len));
         };
         let mut maybe = sure.clone();
         index.changed_rows(&mut maybe);

@@ -6,10 +6,11 @@ use flatwater_index::Row;
 
 use crate::chunk::BlobPos;
 use crate::error::SegmentError;
+use crate::field::rows::RowBits;
 use crate::ids::{PointId, SeqNo};
 use crate::mask::{Mask, RowSource};
 use crate::parts::Segment;
-use crate::parts::column::VectorColumn;
+use crate::parts::column::{ABSENT, VectorColumn};
 use crate::parts::fields::FieldIndexes;
 use crate::payload::Payload;
 use crate::payload::eval::CompiledFilter;
@@ -129,6 +130,11 @@ impl SegmentView {
             .then(|| column.originals().row(row))
     }
 
+    fn column_of(&self, name: &str) -> Option<&VectorColumn> {
+        let place = self.segment.spec.vector_index(name)?;
+        self.segment.columns.get(place).map(|column| &**column)
+    }
+
     /// Live points that have a value under an indexed field; 0 without an index of that name.
     #[must_use]
     pub fn points_with_field(&self, field: &str) -> u64 {
@@ -142,6 +148,20 @@ impl SegmentView {
             }
             _ => 0,
         }
+    }
+
+    /// Vectors at place `column` that were deleted from points which live on.
+    ///
+    /// Cost: the rows without that vector.
+    #[must_use]
+    pub fn deleted_vectors(&self, column: usize) -> u64 {
+        let Some(column) = self.segment.columns.get(column) else {
+            return 0;
+        };
+        let deleted = column.stamped_rows().filter(|&(row, stamp)| {
+            stamp != ABSENT && stamp <= self.watermark && self.is_live(row)
+        });
+        deleted.count() as u64
     }
 
     /// Live vectors that the graphs cover, all names together.
@@ -189,5 +209,22 @@ impl RowSource for SegmentView {
 
     fn row_of(&self, id: PointId) -> Option<Row> {
         self.row_of_point(id)
+    }
+
+    fn has_vector(&self, row: Row, name: &str) -> bool {
+        self.column_of(name)
+            .is_some_and(|column| column.has(row, self.watermark))
+    }
+
+    fn rows_with_vector(&self, name: &str) -> RowBits {
+        let Some(column) = self.column_of(name) else {
+            return RowBits::new(self.len);
+        };
+        let mut rows = RowBits::full(self.len);
+        let without = column
+            .stamped_rows()
+            .filter(|&(_, stamp)| stamp <= self.watermark);
+        without.for_each(|(row, _)| rows.remove(row));
+        rows
     }
 }

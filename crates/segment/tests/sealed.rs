@@ -251,7 +251,7 @@ fn what_happens_while_it_is_sealed_is_taken_over() {
         fixture.set_payload(point, "meanwhile");
     }
     fixture.set_payload(203, "again");
-    sealed.catch_up(&view).unwrap();
+    sealed.catch_up(&view, &Some).unwrap();
     let now = fixture.view();
     assert_same(&now, &sealed.view(now.watermark()));
     // The view that was sealed is as it was.

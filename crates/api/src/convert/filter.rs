@@ -1,11 +1,13 @@
 //! Filters: Qdrant's JSON to the syntax tree that the engine evaluates.
 //!
-//! A condition is told by its keys: `key` is a test of a field, `has_id`, `is_empty`, `is_null` are
-//! what they say, `must`, `should`, `must_not`, `min_should` make a nested filter. A misspelt key
+//! A condition is told by its keys: `key` is a test of a field, `has_id`, `has_vector`, `is_empty`,
+//! `is_null`, `nested` are what they say, `must`, `should`, `must_not`, `min_should` make a nested filter. A misspelt key
 //! would change which points match, so here, unlike elsewhere, unknown keys are refused.
 
+use flatwater_segment::payload::datetime::Datetime;
 use flatwater_segment::payload::filter::{
-    Condition, FieldCondition, FieldTest, Filter, MatchValue, MinShould, Range,
+    Bounds, Condition, FieldCondition, FieldTest, Filter, MatchValue, MinShould, NestedCondition,
+    Range,
 };
 use serde_json::Value;
 
@@ -18,15 +20,10 @@ use crate::validate::{self, NESTING_MAX};
 const CLAUSES: [&str; 4] = ["must", "should", "must_not", "min_should"];
 
 /// Conditions that Qdrant has and we do not serve yet.
-const CONDITIONS_NOT_SERVED: [&str; 3] = ["has_vector", "nested", "slice"];
+const CONDITIONS_NOT_SERVED: [&str; 1] = ["slice"];
 
 /// Tests of a field that Qdrant has and we do not serve yet.
-const TESTS_NOT_SERVED: [&str; 4] = [
-    "geo_bounding_box",
-    "geo_radius",
-    "geo_polygon",
-    "values_count",
-];
+const TESTS_NOT_SERVED: [&str; 3] = ["geo_bounding_box", "geo_radius", "geo_polygon"];
 
 /// Matches that Qdrant has and we do not serve yet.
 const MATCHES_NOT_SERVED: [&str; 4] = ["text", "text_any", "phrase", "prefix"];
@@ -114,6 +111,14 @@ fn condition(value: &Value, path: String, level: usize) -> Result<Condition> {
         };
         return decode_ids(list, &fields.at("has_id")).map(Condition::HasId);
     }
+    if has("has_vector") {
+        fields.required("has_vector")?;
+        let name = fields.string("has_vector")?.unwrap_or_default();
+        return Ok(Condition::HasVector(name.to_owned()));
+    }
+    if has("nested") {
+        return nested(&fields, level).map(Condition::Nested);
+    }
     if has("is_empty") {
         return key_of(&fields, "is_empty").map(Condition::IsEmpty);
     }
@@ -121,6 +126,15 @@ fn condition(value: &Value, path: String, level: usize) -> Result<Condition> {
         return key_of(&fields, "is_null").map(Condition::IsNull);
     }
     filter(value, path, level + 1).map(Condition::Filter)
+}
+
+/// `{"nested": {"key": "path", "filter": {}}}`.
+fn nested(fields: &Fields<'_>, level: usize) -> Result<NestedCondition> {
+    let value = fields.required("nested")?;
+    let inner = Fields::of(value, fields.at("nested"))?;
+    let key = payload_key(&inner)?;
+    let filter = filter(inner.required("filter")?, inner.at("filter"), level + 1)?;
+    Ok(NestedCondition { key, filter })
 }
 
 /// The path in `{"is_empty": {"key": "path"}}`.
@@ -155,7 +169,15 @@ fn field_condition(fields: &Fields<'_>) -> Result<FieldCondition> {
         tests.push(field_match(&inner)?);
     }
     if let Some(inner) = fields.object("range")? {
-        tests.push(FieldTest::Range(range(&inner)?));
+        tests.push(range(&inner)?);
+    }
+    if let Some(inner) = fields.object("values_count")? {
+        tests.push(FieldTest::ValuesCount(Bounds {
+            lt: inner.count("lt")?,
+            lte: inner.count("lte")?,
+            gt: inner.count("gt")?,
+            gte: inner.count("gte")?,
+        }));
     }
     if let Some(wanted) = fields.bool("is_empty")? {
         tests.push(FieldTest::IsEmpty(wanted));
@@ -238,19 +260,40 @@ fn keyword_or_integer(value: &Value, path: &str) -> Result<MatchValue> {
     }
 }
 
-fn range(fields: &Fields<'_>) -> Result<Range> {
-    let bound = |name: &str| match fields.value(name) {
-        Some(Value::String(_)) => Err(ApiError::NotServed(format!(
-            "{} (range of datetimes)",
-            fields.at(name)
-        ))),
-        _ => fields.number(name),
+/// Bounds are all numbers or all moments; without any, every number is inside.
+fn range(fields: &Fields<'_>) -> Result<FieldTest> {
+    const NAMES: [&str; 4] = ["lt", "lte", "gt", "gte"];
+    let is_text = |name: &&str| matches!(fields.value(name), Some(Value::String(_)));
+    if NAMES.iter().any(is_text) {
+        return Ok(FieldTest::DatetimeRange(Bounds {
+            lt: moment(fields, "lt")?,
+            lte: moment(fields, "lte")?,
+            gt: moment(fields, "gt")?,
+            gte: moment(fields, "gte")?,
+        }));
+    }
+    Ok(FieldTest::Range(Range {
+        lt: fields.number("lt")?,
+        lte: fields.number("lte")?,
+        gt: fields.number("gt")?,
+        gte: fields.number("gte")?,
+    }))
+}
+
+fn moment(fields: &Fields<'_>, name: &str) -> Result<Option<Datetime>> {
+    let Some(text) = fields.string(name)? else {
+        return Ok(None);
     };
-    Ok(Range {
-        lt: bound("lt")?,
-        lte: bound("lte")?,
-        gt: bound("gt")?,
-        gte: bound("gte")?,
+    decode_datetime(text, &fields.at(name)).map(Some)
+}
+
+/// Reads a moment in time; the error has Qdrant's words.
+pub(crate) fn decode_datetime(text: &str, path: &str) -> Result<Datetime> {
+    Datetime::parse(text).ok_or_else(|| {
+        ApiError::Format(format!(
+            "{path}: '{}' is not in a supported date/time format, please use RFC 3339",
+            short(text)
+        ))
     })
 }
 

@@ -63,7 +63,7 @@ fn matches_are_read() {
 }
 
 #[test]
-fn ranges_are_read_and_datetimes_named() {
+fn ranges_are_of_numbers_or_of_moments() {
     let range = test_of(json!({"key": "n", "range": {"gte": 1, "lt": 2.5, "gt": null}}));
     let expected = Range {
         lt: Some(2.5),
@@ -71,13 +71,33 @@ fn ranges_are_read_and_datetimes_named() {
         ..Range::default()
     };
     assert_eq!(range, FieldTest::Range(expected));
-    let (code, text) =
-        refusal(json!({"must": [{"key": "n", "range": {"gt": "2024-01-01T00:00:00Z"}}]}));
-    assert_eq!(code, 400);
-    assert!(
-        text.contains("`filter.must[0].range.gt (range of datetimes)` is not served"),
-        "{text}"
+    let range =
+        test_of(json!({"key": "n", "range": {"gt": "1970-01-01T00:00:01Z", "lte": "1970-01-02"}}));
+    let expected = Bounds {
+        gt: Some(Datetime::from_micros(1_000_000)),
+        lte: Some(Datetime::from_micros(86_400_000_000)),
+        ..Bounds::default()
+    };
+    assert_eq!(range, FieldTest::DatetimeRange(expected));
+    assert_eq!(
+        test_of(json!({"key": "n", "range": {}})),
+        FieldTest::Range(Range::default())
     );
+    for (bounds, part) in [
+        (
+            json!({"gt": "soon"}),
+            "range.gt: 'soon' is not in a supported date/time format, please use RFC 3339",
+        ),
+        (
+            json!({"gt": "2024-01-01", "lt": 5}),
+            "range.lt: invalid value: 5, expected a string",
+        ),
+        (json!({"gt": true}), "range.gt: invalid value: true"),
+    ] {
+        let (code, text) = refusal(json!({"must": [{"key": "n", "range": bounds}]}));
+        assert_eq!(code, 400);
+        assert!(text.contains(part), "{text}");
+    }
 }
 
 #[test]
@@ -110,6 +130,67 @@ fn has_id_takes_integers_and_uuids() {
     let (code, text) = refusal(json!({"must": [{"has_id": [-1]}]}));
     assert_eq!(code, 400);
     assert!(text.contains("value -1 is not a valid point ID"), "{text}");
+}
+
+#[test]
+fn counts_vectors_and_nested_filters_are_read() {
+    let counts = test_of(json!({"key": "a", "values_count": {"gte": 1, "lt": 4, "gt": null}}));
+    let expected = Bounds {
+        gte: Some(1),
+        lt: Some(4),
+        ..Bounds::default()
+    };
+    assert_eq!(counts, FieldTest::ValuesCount(expected));
+    for name in ["", "image"] {
+        assert_eq!(
+            one(json!({ "has_vector": name })),
+            Condition::HasVector(name.to_owned())
+        );
+    }
+    let inner = json!({"must": [{"key": "b", "is_null": true}], "should": {"has_id": [1]}});
+    assert_eq!(
+        one(json!({"nested": {"key": "a.list", "filter": inner}})),
+        Condition::Nested(NestedCondition {
+            key: "a.list".to_owned(),
+            filter: decode(inner).unwrap(),
+        })
+    );
+    for (bad, part) in [
+        (
+            json!({"key": "a", "values_count": {"gt": -1}}),
+            "values_count.gt",
+        ),
+        (
+            json!({"key": "a", "values_count": {"gt": 1.5}}),
+            "values_count.gt",
+        ),
+        (json!({"key": "a", "values_count": 3}), "values_count"),
+        (json!({"has_vector": 3}), "has_vector"),
+        (
+            json!({"has_vector": null}),
+            "missing field `filter.must[0].has_vector`",
+        ),
+        (
+            json!({"nested": {"key": "a"}}),
+            "missing field `filter.must[0].nested.filter`",
+        ),
+        (
+            json!({"nested": {"filter": {}}}),
+            "missing field `filter.must[0].nested.key`",
+        ),
+        (
+            json!({"nested": {"key": "a b", "filter": {}}}),
+            "Invalid json path",
+        ),
+        (
+            json!({"nested": {"key": "a", "filter": {"musst": []}}}),
+            "unknown field `musst`",
+        ),
+    ] {
+        let (code, text) = refusal(json!({ "must": [bad] }));
+        assert_eq!(code, 400);
+        assert!(text.contains(part), "{text}");
+    }
 }
 
 #[test]

@@ -18,6 +18,7 @@ pub mod settings;
 pub mod upsert;
 
 mod diagnose;
+mod order;
 mod time;
 
 /// JSON text of a value that was built here.

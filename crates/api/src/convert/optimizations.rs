@@ -1,6 +1,8 @@
 //! `GET /collections/{c}/optimizations`: jobs at work, planned and done.
 
-use flatwater_engine::collection::info::{JobReport, OptimizationReport};
+use flatwater_engine::collection::info::{
+    JobReport, OptimizationReport, Optimizer, Outcome, Progress,
+};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
@@ -68,7 +70,7 @@ pub fn encode_report(report: &OptimizationReport, parts: Parts) -> Vec<u8> {
         report.running.iter().map(job).collect(),
     );
     if parts.queued {
-        let wish = |(optimizer, inputs): &(&'static str, Vec<(Uuid, u64)>)| json!({ "optimizer": optimizer, "segments": segments(inputs) });
+        let wish = |(optimizer, inputs): &(Optimizer, Vec<(Uuid, u64)>)| json!({ "optimizer": optimizer.name(), "segments": segments(inputs) });
         shown.insert(
             "queued".to_owned(),
             report.queued.iter().map(wish).collect(),
@@ -93,43 +95,41 @@ fn segments(list: &[(Uuid, u64)]) -> Value {
 fn job(report: &JobReport) -> Value {
     let status = match &report.outcome {
         None => json!("optimizing"),
-        Some(Ok(())) => json!("done"),
-        Some(Err(error)) => json!({ "error": error }),
+        Some(Outcome::Done) => json!("done"),
+        Some(Outcome::Cancelled(reason)) => json!({ "cancelled": reason }),
+        Some(Outcome::Failed(error)) => json!({ "error": error }),
     };
     json!({
         "uuid": report.id,
-        "optimizer": report.optimizer,
+        "optimizer": report.optimizer.name(),
         "status": status,
         "segments": segments(&report.segments),
-        "progress": progress(report),
+        "progress": progress(&report.progress),
     })
 }
 
-/// Qdrant's tree of steps. Rows are inserted into the one graph that serves them already, so of its
-/// steps only the graph of the vectors is there; it has the numbers.
-fn progress(report: &JobReport) -> Value {
-    let node = |name: &str| {
-        let mut node = Map::new();
-        node.insert("name".to_owned(), json!(name));
-        node.insert(
-            "started_at".to_owned(),
-            json!(rfc3339(report.started_at_ms)),
-        );
-        if let Some(end) = report.finished_at_ms {
-            let took_ms = end.saturating_sub(report.started_at_ms);
-            node.insert("finished_at".to_owned(), json!(rfc3339(end)));
-            node.insert("duration_sec".to_owned(), json!(took_ms as f64 / 1_000.0));
+/// Qdrant's tree of steps; what a step has not is left out.
+fn progress(step: &Progress) -> Value {
+    let mut node = Map::new();
+    node.insert("name".to_owned(), json!(step.name));
+    if let Some(begin) = step.started_at_ms {
+        node.insert("started_at".to_owned(), json!(rfc3339(begin)));
+    }
+    if let (Some(begin), Some(end)) = (step.started_at_ms, step.finished_at_ms) {
+        let took_ms = end.saturating_sub(begin);
+        node.insert("finished_at".to_owned(), json!(rfc3339(end)));
+        node.insert("duration_sec".to_owned(), json!(took_ms as f64 / 1_000.0));
+    }
+    for (key, number) in [("done", step.done), ("total", step.total)] {
+        if let Some(number) = number {
+            node.insert(key.to_owned(), json!(number));
         }
-        node
-    };
-    let mut graph = node("main_graph");
-    graph.insert("done".to_owned(), json!(report.done));
-    graph.insert("total".to_owned(), json!(report.total));
-    let mut index = node("vector_index");
-    index.insert("children".to_owned(), json!([graph]));
-    let mut root = node("Segment Optimizing");
-    root.insert("children".to_owned(), json!([index]));
-    Value::Object(root)
+    }
+    if !step.children.is_empty() {
+        let children = step.children.iter().map(progress).collect();
+        node.insert("children".to_owned(), children);
+    }
+    Value::Object(node)
 }
 
 #[cfg(test)]
@@ -138,29 +138,41 @@ mod tests {
 
     fn report() -> OptimizationReport {
         let segment = (Uuid::from_u128(2), 1000);
+        let begun = |name: &str| Progress {
+            name: name.to_owned(),
+            started_at_ms: Some(1_709_164_800_123),
+            ..Progress::default()
+        };
+        let mut graph = begun("main_graph");
+        (graph.done, graph.total) = (Some(1234), Some(20_000));
+        let mut index = begun("vector_index");
+        index.children.push(graph);
+        let mut root = begun("Segment Optimizing");
+        root.children.push(index);
         let running = JobReport {
             id: Uuid::from_u128(1),
-            optimizer: "indexing",
+            optimizer: Optimizer::Indexing,
             outcome: None,
             segments: vec![segment],
-            done: 1234,
-            total: 20_000,
-            started_at_ms: 1_709_164_800_123,
-            finished_at_ms: None,
+            progress: root,
         };
-        let done = JobReport {
-            outcome: Some(Ok(())),
-            finished_at_ms: Some(running.started_at_ms + 510),
+        let mut done = JobReport {
+            outcome: Some(Outcome::Done),
             ..running.clone()
         };
+        done.progress.finished_at_ms = Some(1_709_164_800_633);
         let failed = JobReport {
-            outcome: Some(Err("disk".to_owned())),
+            outcome: Some(Outcome::Failed("disk".to_owned())),
+            ..done.clone()
+        };
+        let cancelled = JobReport {
+            outcome: Some(Outcome::Cancelled("on request".to_owned())),
             ..done.clone()
         };
         OptimizationReport {
             running: vec![running],
-            queued: vec![("merge", vec![segment, segment])],
-            completed: vec![done, failed],
+            queued: vec![(Optimizer::Merge, vec![segment, segment])],
+            completed: vec![done, failed, cancelled],
             idle_segments: vec![segment],
         }
     }
@@ -187,9 +199,11 @@ mod tests {
             all["queued"][0]["segments"].as_array().map(Vec::len),
             Some(2)
         );
-        assert_eq!(all["completed"].as_array().map(Vec::len), Some(2));
+        assert_eq!(all["completed"].as_array().map(Vec::len), Some(3));
         assert_eq!(all["completed"][0]["status"], json!("done"));
         assert_eq!(all["completed"][1]["status"], json!({"error": "disk"}));
+        let cancelled = &all["completed"][2]["status"];
+        assert_eq!(*cancelled, json!({"cancelled": "on request"}));
         assert_eq!(all["idle_segments"][0]["points_count"], json!(1000));
         let one = shown(decode_parts("completed", 1).unwrap());
         assert_eq!(one["completed"].as_array().map(Vec::len), Some(1));

@@ -10,7 +10,7 @@ use crate::fields::{Fields, Rules, wrong_type};
 use crate::validate;
 
 /// Types of field indexes that Qdrant has and we do not serve yet.
-const TYPES_NOT_SERVED: [&str; 6] = ["float", "geo", "text", "bool", "datetime", "uuid"];
+const TYPES_NOT_SERVED: [&str; 2] = ["geo", "text"];
 
 /// Reads `with_payload`: a boolean, a list of paths, `{"include": []}` or `{"exclude": []}`.
 pub(crate) fn decode_payload_selector(
@@ -168,26 +168,29 @@ fn decode_schema(schema: &Value, path: &str) -> Result<FieldSchema> {
 }
 
 fn field_type(word: &str, path: &str) -> Result<FieldType> {
-    match word {
-        "keyword" => Ok(FieldType::Keyword),
-        "integer" => Ok(FieldType::Integer),
-        known if TYPES_NOT_SERVED.contains(&known) => {
-            Err(ApiError::NotServed(format!("{path}: {known}")))
-        }
-        other => Err(wrong_type(
-            path,
-            &json!(other),
-            "a type of field index, e.g. `keyword`",
-        )),
+    if TYPES_NOT_SERVED.contains(&word) {
+        return Err(ApiError::NotServed(format!("{path}: {word}")));
+    }
+    let mut types = FieldType::ALL.into_iter();
+    let known = types.find(|field_type| type_name(*field_type) == word);
+    known.ok_or_else(|| wrong_type(path, &json!(word), "a type of field index, e.g. `keyword`"))
+}
+
+/// Name of a type on the wire.
+fn type_name(field_type: FieldType) -> &'static str {
+    match field_type {
+        FieldType::Keyword => "keyword",
+        FieldType::Integer => "integer",
+        FieldType::Float => "float",
+        FieldType::Bool => "bool",
+        FieldType::Datetime => "datetime",
+        FieldType::Uuid => "uuid",
     }
 }
 
 /// An index as `payload_schema` shows it.
 pub(crate) fn encode_schema(schema: &FieldSchema, points: u64) -> Value {
-    let word = match schema.field_type {
-        FieldType::Keyword => "keyword",
-        FieldType::Integer => "integer",
-    };
+    let word = type_name(schema.field_type);
     let mut shown = json!({ "data_type": word, "points": points });
     if let (Some(params), Value::Object(map)) = (&schema.params, &mut shown) {
         let mut with_type: Map<String, Value> = params.clone();
@@ -279,6 +282,19 @@ mod tests {
             encode_schema(&schema, 5),
             json!({"data_type": "keyword", "points": 5})
         );
+
+        for field_type in FieldType::ALL {
+            let word = type_name(field_type);
+            let params = json!({"type": word, "on_disk": false, "is_tenant": true});
+            for schema in [json!(word), params.clone()] {
+                let body = json!({"field_name": "f", "field_schema": schema}).to_string();
+                let (_, schema) = decode_field_index(body.as_bytes()).unwrap();
+                assert_eq!(schema.field_type, field_type);
+                let shown = encode_schema(&schema, 1);
+                assert_eq!(shown["data_type"], word);
+                assert!(shown["params"].is_null() || shown["params"] == params);
+            }
+        }
 
         let body =
             br#"{"field_name":"n","field_schema":{"type":"integer","lookup":true,"range":false}}"#;

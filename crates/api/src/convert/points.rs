@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::filter::decode_filter_field;
 use super::ids::{decode_id, decode_ids};
+use super::order::decode_order_by;
 use super::payload::{decode_payload_selector, decode_vector_selector};
 use super::text;
 use crate::body;
@@ -120,7 +121,7 @@ pub fn decode_scroll(bytes: &[u8]) -> Result<ScrollRequest> {
 /// As [`decode_scroll`], from the fields of the body.
 pub(crate) fn scroll_of(map: &Map<String, Value>) -> Result<ScrollRequest> {
     let fields = Fields::root(map);
-    fields.refuse(&["shard_key", "order_by"])?;
+    fields.refuse(&["shard_key"])?;
     Ok(ScrollRequest {
         filter: decode_filter_field(&fields, "filter")?,
         limit: decode_limit(&fields, SCROLL_LIMIT_DEFAULT)?,
@@ -128,6 +129,7 @@ pub(crate) fn scroll_of(map: &Map<String, Value>) -> Result<ScrollRequest> {
             .value("offset")
             .map(|value| decode_id(value, "offset"))
             .transpose()?,
+        order_by: decode_order_by(&fields)?,
         with_payload: decode_payload_selector(&fields, PayloadSelector::All)?,
         with_vector: decode_vector_selector(&fields, VectorSelector::None)?,
     })
@@ -272,9 +274,6 @@ mod tests {
             )
         );
         assert_eq!(refusal(decode_scroll(&bytes(json!({"limit": -1})))).0, 400);
-        let (code, text) = refusal(decode_scroll(&bytes(json!({"order_by": "a"}))));
-        assert_eq!(code, 400);
-        assert!(text.contains("`order_by` is not served yet"), "{text}");
     }
 
     #[test]

@@ -91,6 +91,7 @@ pub(crate) fn query_of(
             filter,
             limit,
             offset: None,
+            order_by: None,
             with_payload,
             with_vector,
         };
@@ -289,6 +290,7 @@ mod tests {
             id: PointId::Num(n),
             payload: None,
             vectors: None,
+            order_value: None,
         };
         let points = unscored(vec![record(1), record(2)], 1);
         assert_eq!(

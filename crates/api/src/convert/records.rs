@@ -1,7 +1,7 @@
 //! Points on their way out.
 
 use flatwater_engine::config::collection::UNNAMED;
-use flatwater_engine::query::request::{Record, ScoredPoint, ScrollPage};
+use flatwater_engine::query::request::{OrderValue, Record, ScoredPoint, ScrollPage};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
@@ -37,6 +37,11 @@ impl Serialize for WireRecord<'_> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("id", &WireId(self.0.id))?;
         parts(self.0, &mut map)?;
+        match self.0.order_value {
+            None => {}
+            Some(OrderValue::Integer(value)) => map.serialize_entry("order_value", &value)?,
+            Some(OrderValue::Float(value)) => map.serialize_entry("order_value", &value)?,
+        }
         map.end()
     }
 }
@@ -133,6 +138,7 @@ mod tests {
             id: PointId::Num(7),
             payload: Some(payload),
             vectors,
+            order_value: None,
         }
     }
 
@@ -146,6 +152,7 @@ mod tests {
             id: PointId::Uuid(1),
             payload: None,
             vectors: None,
+            order_value: None,
         };
         assert_eq!(
             value(encode_record(&bare)),
@@ -188,6 +195,25 @@ mod tests {
             assert_eq!(point["version"], json!(3));
         }
         assert_eq!(answer["points"][3]["score"], json!(0.25));
+    }
+
+    #[test]
+    fn an_ordered_point_shows_the_value_that_put_it_in_its_place() {
+        let shown = |order_value| {
+            value(encode_record(&Record {
+                payload: None,
+                order_value,
+                ..record(None)
+            }))
+        };
+        assert_eq!(shown(None), json!({"id": 7}));
+        let order_value = Some(OrderValue::Integer(i64::MAX));
+        assert_eq!(
+            shown(order_value),
+            json!({"id": 7, "order_value": i64::MAX})
+        );
+        let order_value = OrderValue::float(5.0);
+        assert_eq!(shown(order_value), json!({"id": 7, "order_value": 5.0}));
     }
 
     #[test]

@@ -6,10 +6,11 @@ use qdrant_client::qdrant::r#match::MatchValue;
 use serde_json::{Value, json};
 
 use super::ids;
+use super::moments::datetime_text;
 use super::shape::{Shape, number_if, required};
-use crate::error::Result;
+use crate::error::{ApiError, Result};
 
-/// The filter as an object. The reader of messages stops at 100 levels, two for each filter inside
+/// The filter as an object. The reader of messages stops at 100 levels, two or more for each filter inside
 /// another, which bounds the recursion here.
 pub(super) fn shape(filter: qdrant::Filter, path: &str) -> Result<Value> {
     let clause = |name: &str, list: Vec<qdrant::Condition>| {
@@ -54,8 +55,14 @@ fn condition(condition: qdrant::Condition, path: &str) -> Result<Value> {
             json!({ "has_id": ids })
         }
         ConditionOneOf::Filter(filter) => shape(filter, path)?,
-        ConditionOneOf::Nested(_) => unread("nested"),
-        ConditionOneOf::HasVector(_) => unread("has_vector"),
+        ConditionOneOf::Nested(inner) => {
+            let filter = shape_if(inner.filter, &format!("{path}.nested.filter"))?;
+            let nested = Shape::default()
+                .with("key", Some(inner.key))
+                .with("filter", filter);
+            json!({ "nested": Value::from(nested) })
+        }
+        ConditionOneOf::HasVector(inner) => json!({ "has_vector": inner.has_vector }),
         ConditionOneOf::Slice(_) => unread("slice"),
     })
 }
@@ -66,19 +73,16 @@ fn unread(name: &str) -> Value {
 }
 
 fn field_condition(field: qdrant::FieldCondition, path: &str) -> Result<Shape> {
-    let bound = |name: &str, value| number_if(&format!("{path}.range.{name}"), value);
-    let range = match field.range {
-        Some(range) => Some(
-            Shape::default()
-                .with("lt", bound("lt", range.lt)?)
-                .with("lte", bound("lte", range.lte)?)
-                .with("gt", bound("gt", range.gt)?)
-                .with("gte", bound("gte", range.gte)?),
-        ),
-        // In REST the same field, with texts in it.
-        None => field
-            .datetime_range
-            .map(|_| Shape::default().with("gte", Some("a datetime"))),
+    // In REST both are one field, with numbers or with texts in it.
+    let range = match (field.range, field.datetime_range) {
+        (Some(_), Some(_)) => {
+            return Err(ApiError::Wrong(format!(
+                "{path}: `range` and `datetime_range` are both given; give each its own condition"
+            )));
+        }
+        (Some(range), None) => Some(number_range(range, path)?),
+        (None, Some(range)) => Some(datetime_range(range, path)?),
+        (None, None) => None,
     };
     let has_match = match field.r#match {
         None => None,
@@ -91,9 +95,39 @@ fn field_condition(field: qdrant::FieldCondition, path: &str) -> Result<Shape> {
         .with_unread("geo_bounding_box", field.geo_bounding_box.is_some())
         .with_unread("geo_radius", field.geo_radius.is_some())
         .with_unread("geo_polygon", field.geo_polygon.is_some())
-        .with_unread("values_count", field.values_count.is_some())
+        .with("values_count", field.values_count.map(values_count))
         .with("is_empty", field.is_empty)
         .with("is_null", field.is_null))
+}
+
+fn values_count(counts: qdrant::ValuesCount) -> Shape {
+    Shape::default()
+        .with("lt", counts.lt)
+        .with("lte", counts.lte)
+        .with("gt", counts.gt)
+        .with("gte", counts.gte)
+}
+
+fn number_range(range: qdrant::Range, path: &str) -> Result<Shape> {
+    let bound = |name: &str, value| number_if(&format!("{path}.range.{name}"), value);
+    Ok(Shape::default()
+        .with("lt", bound("lt", range.lt)?)
+        .with("lte", bound("lte", range.lte)?)
+        .with("gt", bound("gt", range.gt)?)
+        .with("gte", bound("gte", range.gte)?))
+}
+
+fn datetime_range(range: qdrant::DatetimeRange, path: &str) -> Result<Shape> {
+    let bound = |name: &str, value: Option<_>| {
+        let path = format!("{path}.datetime_range.{name}");
+        value.map(|value| datetime_text(value, &path)).transpose()
+    };
+    let shape = Shape::default()
+        .with("lt", bound("lt", range.lt)?)
+        .with("lte", bound("lte", range.lte)?)
+        .with("gt", bound("gt", range.gt)?)
+        .with("gte", bound("gte", range.gte)?);
+    Ok(shape)
 }
 
 fn field_match(inner: qdrant::Match, path: &str) -> Result<Value> {

@@ -1,7 +1,7 @@
 use qdrant_client::qdrant::{
-    Condition, FieldCondition, Filter, GeoRadius, HasIdCondition, HasVectorCondition,
-    IsEmptyCondition, IsNullCondition, Match, MinShould, NestedCondition, Range, RepeatedIntegers,
-    RepeatedStrings, SliceCondition, ValuesCount,
+    Condition, DatetimeRange, FieldCondition, Filter, GeoRadius, HasIdCondition,
+    HasVectorCondition, IsEmptyCondition, IsNullCondition, Match, MinShould, NestedCondition,
+    Range, RepeatedIntegers, RepeatedStrings, SliceCondition, Timestamp, ValuesCount,
 };
 use serde_json::json;
 
@@ -104,6 +104,26 @@ fn every_condition_means_what_it_means_in_rest() {
         (
             field(FieldCondition {
                 key: "k".into(),
+                datetime_range: Some(DatetimeRange {
+                    gt: Some(Timestamp {
+                        seconds: 1_709_209_805,
+                        nanos: 250_000_999,
+                    }),
+                    lte: Some(Timestamp {
+                        seconds: -1,
+                        nanos: 0,
+                    }),
+                    ..Default::default()
+                }),
+                ..Default::default()
+            }),
+            json!({"key": "k", "range": {
+                "gt": "2024-02-29T12:30:05.250Z", "lte": "1969-12-31 23:59:59",
+            }}),
+        ),
+        (
+            field(FieldCondition {
+                key: "k".into(),
                 is_empty: Some(false),
                 ..Default::default()
             }),
@@ -116,6 +136,36 @@ fn every_condition_means_what_it_means_in_rest() {
                 ..Default::default()
             }),
             json!({"key": "k", "is_null": true}),
+        ),
+        (
+            field(FieldCondition {
+                key: "k".into(),
+                values_count: Some(ValuesCount {
+                    gt: Some(0),
+                    lte: Some(u64::MAX),
+                    ..Default::default()
+                }),
+                ..Default::default()
+            }),
+            json!({"key": "k", "values_count": {"gt": 0, "lte": u64::MAX}}),
+        ),
+        (
+            one(ConditionOneOf::HasVector(HasVectorCondition {
+                has_vector: "image".into(),
+            })),
+            json!({"has_vector": "image"}),
+        ),
+        (
+            one(ConditionOneOf::Nested(NestedCondition {
+                key: "a".into(),
+                filter: Some(Filter {
+                    must_not: vec![matching(MatchValue::Integer(2))],
+                    ..Default::default()
+                }),
+            })),
+            json!({"nested": {
+                "key": "a", "filter": {"must_not": [{"key": "k", "match": {"value": 2}}]},
+            }}),
         ),
         (
             one(ConditionOneOf::IsEmpty(IsEmptyCondition {
@@ -171,28 +221,12 @@ fn what_is_not_served_yet_is_named_by_its_place() {
     };
     for (condition, name) in [
         (
-            one(ConditionOneOf::Nested(NestedCondition::default())),
-            "nested",
-        ),
-        (
-            one(ConditionOneOf::HasVector(HasVectorCondition::default())),
-            "has_vector",
-        ),
-        (
             one(ConditionOneOf::Slice(SliceCondition::default())),
             "slice",
         ),
         (
             with(|c| c.geo_radius = Some(GeoRadius::default())),
             "geo_radius",
-        ),
-        (
-            with(|c| c.values_count = Some(ValuesCount::default())),
-            "values_count",
-        ),
-        (
-            with(|c| c.datetime_range = Some(Default::default())),
-            "range.gte (range of datetimes)",
         ),
         (matching(MatchValue::Text("x".into())), "match.text"),
         (matching(MatchValue::Phrase("x".into())), "match.phrase"),
@@ -238,6 +272,22 @@ fn faults_have_the_texts_of_rest() {
         (
             min_should,
             "Validation error in body: [filter.min_should.min_count: value 0 invalid, must be 1",
+        ),
+        (
+            must(one(ConditionOneOf::Nested(NestedCondition {
+                key: "a".into(),
+                filter: None,
+            }))),
+            "missing field `filter.must[0].nested.filter`",
+        ),
+        (
+            must(field(FieldCondition {
+                key: "k".into(),
+                range: Some(Range::default()),
+                datetime_range: Some(DatetimeRange::default()),
+                ..Default::default()
+            })),
+            "filter.must[0]: `range` and `datetime_range` are both given",
         ),
         (
             must(bare),

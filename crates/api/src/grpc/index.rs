@@ -78,40 +78,56 @@ fn params(params: IndexParams) -> Result<(&'static str, Shape)> {
     let only_type = |word| Ok((word, Shape::default()));
     match params {
         IndexParams::KeywordIndexParams(given) => {
-            refuse_nested(given.nested.as_ref())?;
-            let shape = Shape::default()
+            let shape = shared(given.nested, given.on_disk, given.enable_hnsw, given.memory)?
                 .with("is_tenant", given.is_tenant)
-                .with("on_disk", given.on_disk)
-                .with("enable_hnsw", given.enable_hnsw)
-                .with("prefix", given.prefix.map(|_| true))
-                .with("memory", memory_word("field_index_params", given.memory)?);
+                .with("prefix", given.prefix.map(|_| true));
             Ok(("keyword", shape))
         }
         IndexParams::IntegerIndexParams(given) => {
-            refuse_nested(given.nested.as_ref())?;
-            let shape = Shape::default()
+            let shape = shared(given.nested, given.on_disk, given.enable_hnsw, given.memory)?
                 .with("lookup", given.lookup)
                 .with("range", given.range)
-                .with("is_principal", given.is_principal)
-                .with("on_disk", given.on_disk)
-                .with("enable_hnsw", given.enable_hnsw)
-                .with("memory", memory_word("field_index_params", given.memory)?);
+                .with("is_principal", given.is_principal);
             Ok(("integer", shape))
         }
-        IndexParams::FloatIndexParams(_) => only_type("float"),
+        IndexParams::FloatIndexParams(given) => {
+            let shape = shared(given.nested, given.on_disk, given.enable_hnsw, given.memory)?
+                .with("is_principal", given.is_principal);
+            Ok(("float", shape))
+        }
+        IndexParams::BoolIndexParams(given) => {
+            let shape = shared(given.nested, given.on_disk, given.enable_hnsw, given.memory)?;
+            Ok(("bool", shape))
+        }
+        IndexParams::DatetimeIndexParams(given) => {
+            let shape = shared(given.nested, given.on_disk, given.enable_hnsw, given.memory)?
+                .with("is_principal", given.is_principal);
+            Ok(("datetime", shape))
+        }
+        IndexParams::UuidIndexParams(given) => {
+            let shape = shared(given.nested, given.on_disk, given.enable_hnsw, given.memory)?
+                .with("is_tenant", given.is_tenant);
+            Ok(("uuid", shape))
+        }
         IndexParams::GeoIndexParams(_) => only_type("geo"),
         IndexParams::TextIndexParams(_) => only_type("text"),
-        IndexParams::BoolIndexParams(_) => only_type("bool"),
-        IndexParams::DatetimeIndexParams(_) => only_type("datetime"),
-        IndexParams::UuidIndexParams(_) => only_type("uuid"),
     }
 }
 
-fn refuse_nested(nested: Option<&String>) -> Result<()> {
-    match nested {
-        None => Ok(()),
-        Some(_) => Err(ApiError::NotServed("field_index_params.nested".to_owned())),
+/// The parameters that all types have.
+fn shared(
+    nested: Option<String>,
+    on_disk: Option<bool>,
+    enable_hnsw: Option<bool>,
+    memory: Option<i32>,
+) -> Result<Shape> {
+    if nested.is_some() {
+        return Err(ApiError::NotServed("field_index_params.nested".to_owned()));
     }
+    Ok(Shape::default()
+        .with("on_disk", on_disk)
+        .with("enable_hnsw", enable_hnsw)
+        .with("memory", memory_word("field_index_params", memory)?))
 }
 
 /// An index as the info of a collection shows it.
@@ -119,11 +135,19 @@ pub(super) fn encode_schema(schema: &FieldSchema, points: u64) -> qdrant::Payloa
     let data_type = match schema.field_type {
         FieldType::Keyword => qdrant::PayloadSchemaType::Keyword,
         FieldType::Integer => qdrant::PayloadSchemaType::Integer,
+        FieldType::Float => qdrant::PayloadSchemaType::Float,
+        FieldType::Bool => qdrant::PayloadSchemaType::Bool,
+        FieldType::Datetime => qdrant::PayloadSchemaType::Datetime,
+        FieldType::Uuid => qdrant::PayloadSchemaType::Uuid,
     };
     let params = schema.params.as_ref().map(|params| {
         let index_params = match schema.field_type {
             FieldType::Keyword => IndexParams::KeywordIndexParams(keyword_params(params)),
             FieldType::Integer => IndexParams::IntegerIndexParams(integer_params(params)),
+            FieldType::Float => IndexParams::FloatIndexParams(float_params(params)),
+            FieldType::Bool => IndexParams::BoolIndexParams(bool_params(params)),
+            FieldType::Datetime => IndexParams::DatetimeIndexParams(datetime_params(params)),
+            FieldType::Uuid => IndexParams::UuidIndexParams(uuid_params(params)),
         };
         qdrant::PayloadIndexParams {
             index_params: Some(index_params),
@@ -167,6 +191,49 @@ fn integer_params(params: &Map<String, Value>) -> qdrant::IntegerIndexParams {
         lookup: flag(params, "lookup"),
         range: flag(params, "range"),
         is_principal: flag(params, "is_principal"),
+        on_disk: flag(params, "on_disk"),
+        enable_hnsw: flag(params, "enable_hnsw"),
+        memory: memory_of(params),
+        nested: None,
+    }
+}
+
+#[allow(deprecated, reason = "`on_disk` is shown as it was given")]
+fn float_params(params: &Map<String, Value>) -> qdrant::FloatIndexParams {
+    qdrant::FloatIndexParams {
+        on_disk: flag(params, "on_disk"),
+        is_principal: flag(params, "is_principal"),
+        enable_hnsw: flag(params, "enable_hnsw"),
+        memory: memory_of(params),
+        nested: None,
+    }
+}
+
+#[allow(deprecated, reason = "`on_disk` is shown as it was given")]
+fn bool_params(params: &Map<String, Value>) -> qdrant::BoolIndexParams {
+    qdrant::BoolIndexParams {
+        on_disk: flag(params, "on_disk"),
+        enable_hnsw: flag(params, "enable_hnsw"),
+        memory: memory_of(params),
+        nested: None,
+    }
+}
+
+#[allow(deprecated, reason = "`on_disk` is shown as it was given")]
+fn datetime_params(params: &Map<String, Value>) -> qdrant::DatetimeIndexParams {
+    qdrant::DatetimeIndexParams {
+        on_disk: flag(params, "on_disk"),
+        is_principal: flag(params, "is_principal"),
+        enable_hnsw: flag(params, "enable_hnsw"),
+        memory: memory_of(params),
+        nested: None,
+    }
+}
+
+#[allow(deprecated, reason = "`on_disk` is shown as it was given")]
+fn uuid_params(params: &Map<String, Value>) -> qdrant::UuidIndexParams {
+    qdrant::UuidIndexParams {
+        is_tenant: flag(params, "is_tenant"),
         on_disk: flag(params, "on_disk"),
         enable_hnsw: flag(params, "enable_hnsw"),
         memory: memory_of(params),

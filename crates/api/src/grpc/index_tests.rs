@@ -57,6 +57,43 @@ fn parameters_are_shown_as_they_were_given() {
     let shown = encode_schema(&create(None, Some(given.clone())).unwrap(), 0);
     assert_eq!(shown.data_type, 2);
     assert_eq!(shown.params.unwrap().index_params, Some(given));
+
+    for (data_type, given) in [
+        (
+            3,
+            IndexParams::FloatIndexParams(qdrant::FloatIndexParams {
+                is_principal: Some(true),
+                on_disk: Some(true),
+                ..Default::default()
+            }),
+        ),
+        (
+            6,
+            IndexParams::BoolIndexParams(qdrant::BoolIndexParams {
+                enable_hnsw: Some(false),
+                ..Default::default()
+            }),
+        ),
+        (
+            7,
+            IndexParams::DatetimeIndexParams(qdrant::DatetimeIndexParams {
+                is_principal: Some(false),
+                memory: Some(qdrant::Memory::Pinned.into()),
+                ..Default::default()
+            }),
+        ),
+        (
+            8,
+            IndexParams::UuidIndexParams(qdrant::UuidIndexParams {
+                is_tenant: Some(true),
+                ..Default::default()
+            }),
+        ),
+    ] {
+        let shown = encode_schema(&create(None, Some(given.clone())).unwrap(), 0);
+        assert_eq!(shown.data_type, data_type);
+        assert_eq!(shown.params.unwrap().index_params, Some(given));
+    }
 }
 
 #[test]

@@ -19,6 +19,7 @@ pub mod records;
 pub mod values;
 
 mod filter;
+mod moments;
 mod select;
 mod settings;
 mod shape;

@@ -6,7 +6,8 @@ use flatwater_segment::payload::filter::Filter;
 use qdrant_client::qdrant;
 use serde_json::Value;
 
-use super::shape::{Shape, known};
+use super::moments::datetime_text;
+use super::shape::{Shape, known, number};
 use super::values::decode_map;
 use super::{filter, ids, select, vectors};
 use crate::convert::points::{
@@ -98,7 +99,7 @@ pub fn decode_get(request: qdrant::GetPoints) -> Result<Retrieve> {
 /// Reads a page of a walk over points.
 ///
 /// # Errors
-/// An invalid id, filter or path, `limit` 0, `order_by`.
+/// An invalid id, filter or path, `limit` 0.
 pub fn decode_scroll(request: qdrant::ScrollPoints) -> Result<ScrollRequest> {
     refuse_shard_key(request.shard_key_selector.as_ref())?;
     let offset = request
@@ -111,8 +112,31 @@ pub fn decode_scroll(request: qdrant::ScrollPoints) -> Result<ScrollRequest> {
         .with("limit", request.limit)
         .with("with_payload", select::payload(request.with_payload))
         .with("with_vector", select::vectors(request.with_vectors))
-        .with_unread("order_by", request.order_by.is_some());
+        .with("order_by", request.order_by.map(order_by).transpose()?);
     scroll_of(&shape.into_map())
+}
+
+fn order_by(order: qdrant::OrderBy) -> Result<Shape> {
+    let direction = match known("order_by.direction", order.direction.unwrap_or_default())? {
+        qdrant::Direction::Asc => "asc",
+        qdrant::Direction::Desc => "desc",
+    };
+    let start = order.start_from.and_then(|start| start.value);
+    Ok(Shape::default()
+        .with("key", Some(order.key))
+        .with("direction", Some(direction))
+        .with("start_from", start.map(start_from).transpose()?))
+}
+
+fn start_from(start: qdrant::start_from::Value) -> Result<Value> {
+    use qdrant::start_from::Value as Start;
+    const PATH: &str = "order_by.start_from";
+    Ok(match start {
+        Start::Float(float) => number(PATH, float)?,
+        Start::Integer(integer) => integer.into(),
+        Start::Timestamp(moment) => datetime_text(moment, PATH)?.into(),
+        Start::Datetime(text) => text.into(),
+    })
 }
 
 /// Reads which points to count.

@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 
 use flatwater_engine::collection::update::Selection;
-use flatwater_engine::query::request::{PayloadSelector, VectorSelector};
+use flatwater_engine::query::request::{Direction, OrderValue, PayloadSelector, VectorSelector};
 use flatwater_segment::PointId;
 use qdrant_client::qdrant::points_selector::PointsSelectorOneOf;
 use qdrant_client::qdrant::vectors::VectorsOptions;
@@ -215,7 +215,39 @@ fn reads_have_the_defaults_of_rest() {
         order_by: Some(OrderBy::default()),
         ..Default::default()
     };
-    assert!(text(decode_scroll(ordered)).contains("`order_by` is not served yet"));
+    assert!(text(decode_scroll(ordered)).contains("Invalid json path"));
+    use qdrant::start_from::Value as Start;
+    let ordered = |start| {
+        let order_by = OrderBy {
+            key: "a.b".into(),
+            direction: Some(qdrant::Direction::Desc.into()),
+            start_from: Some(qdrant::StartFrom { value: Some(start) }),
+        };
+        decode_scroll(qdrant::ScrollPoints {
+            order_by: Some(order_by),
+            ..Default::default()
+        })
+    };
+    let timestamp = qdrant::Timestamp {
+        seconds: 7,
+        nanos: 5_999,
+    };
+    for (start, expected) in [
+        (Start::Integer(-2), OrderValue::Integer(-2)),
+        (Start::Float(2.0), OrderValue::Float(2.0)),
+        (Start::Timestamp(timestamp), OrderValue::Integer(7_000_005)),
+        (
+            Start::Datetime("1970-01-02".into()),
+            OrderValue::Integer(86_400_000_000),
+        ),
+    ] {
+        let order_by = ordered(start).unwrap().order_by.unwrap();
+        assert_eq!(order_by.key, "a.b");
+        assert_eq!(order_by.order.direction, Direction::Descending);
+        assert_eq!(order_by.order.start_from, Some(expected));
+    }
+    assert!(text(ordered(Start::Float(f64::NAN))).contains("order_by.start_from: NaN"));
+    assert!(text(ordered(Start::Datetime("soon".into()))).contains("order_by.start_from: 'soon'"));
 }
 
 #[test]

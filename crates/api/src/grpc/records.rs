@@ -1,6 +1,6 @@
 //! Points on their way out.
 
-use flatwater_engine::query::request::{Record, ScoredPoint};
+use flatwater_engine::query::request::{OrderValue, Record, ScoredPoint};
 use qdrant_client::qdrant;
 
 use super::values::encode_map;
@@ -15,7 +15,18 @@ pub fn encode_record(record: Record) -> qdrant::RetrievedPoint {
         payload: record.payload.map(encode_map).unwrap_or_default(),
         vectors: record.vectors.map(vectors::encode),
         shard_key: None,
-        order_value: None,
+        order_value: record.order_value.map(encode_order_value),
+    }
+}
+
+fn encode_order_value(value: OrderValue) -> qdrant::OrderValue {
+    use qdrant::order_value::Variant;
+    let variant = match value {
+        OrderValue::Integer(value) => Variant::Int(value),
+        OrderValue::Float(value) => Variant::Float(value),
+    };
+    qdrant::OrderValue {
+        variant: Some(variant),
     }
 }
 

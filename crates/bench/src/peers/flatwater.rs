@@ -11,7 +11,7 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use flatwater_engine::pool::background::ScopedWorkers;
+use flatwater_engine::pool::background::BackgroundWorkers;
 use flatwater_index::codes::{DotPairs, Encoder, Query, Rotation, candidates8};
 use flatwater_index::hnsw::{Hnsw, Params, Scratch, Space, Walk};
 use flatwater_index::topk::TopK;
@@ -87,7 +87,7 @@ impl<'a> Flatwater<'a> {
     }
 
     fn insert_all(&self, graph: &Hnsw, space: &impl Space) -> Result<(), Box<dyn Error>> {
-        let workers = ScopedWorkers::new(self.settings.threads);
+        let workers = BackgroundWorkers::new(self.settings.threads);
         let rows = self.case.row_count() as Row;
         while graph.indexed_len() < rows {
             let end = graph.indexed_len() + graph.next_batch_len(rows - graph.indexed_len());

@@ -1,13 +1,17 @@
 //! What a collection tells about itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use flatwater_segment::view::SegmentView;
+use uuid::Uuid;
 
 use super::Collection;
 use crate::config::collection::{CollectionConfig, FieldSchema};
-use crate::optimizer::indexing;
-pub use crate::optimizer::indexing::JobReport;
+use crate::optimizer::gather;
+pub use crate::optimizer::jobs::{JobReport, Outcome};
+use crate::optimizer::policy::Plan;
+pub use crate::optimizer::policy::facts::Optimizer;
+pub use crate::optimizer::progress::Progress;
 use crate::shard::view::ShardView;
 
 /// Traffic light of a collection.
@@ -52,18 +56,18 @@ pub struct OptimizationReport {
     /// Jobs at work.
     pub running: Vec<JobReport>,
     /// Work that is planned: optimizer, segments (id, points).
-    pub queued: Vec<(&'static str, Vec<(uuid::Uuid, u64)>)>,
+    pub queued: Vec<(Optimizer, Vec<(Uuid, u64)>)>,
     /// The last jobs that ended, newest first.
     pub completed: Vec<JobReport>,
     /// Segments that need nothing.
-    pub idle_segments: Vec<(uuid::Uuid, u64)>,
+    pub idle_segments: Vec<(Uuid, u64)>,
 }
 
 /// Facts of a collection now.
 pub(super) fn collect(collection: &Collection) -> CollectionInfo {
     let view = collection.shard.view();
     let config = collection.config();
-    let plan = indexing::plan(&view, &collection.jobs, &config.optimizers);
+    let plan = plan(collection, &view);
     let failure = collection
         .shard
         .shared()
@@ -72,7 +76,7 @@ pub(super) fn collect(collection: &Collection) -> CollectionInfo {
         .err()
         .map(|error| error.to_string())
         .or_else(|| collection.jobs.failure());
-    let is_idle = plan.work.is_empty() && plan.seal.is_empty();
+    let is_idle = plan.is_empty() && collection.jobs.running() == 0;
     let status = match (&failure, plan.held, is_idle) {
         (Some(_), _, _) => Status::Red,
         (None, Some(_), _) => Status::Grey,
@@ -108,41 +112,46 @@ fn payload_schema(view: &ShardView) -> BTreeMap<String, (FieldSchema, u64)> {
 /// Running, queued and finished background work.
 pub(super) fn optimizations(collection: &Collection) -> OptimizationReport {
     let view = collection.shard.view();
-    let config = collection.config();
-    let plan = indexing::plan(&view, &collection.jobs, &config.optimizers);
+    let plan = plan(collection, &view);
     let (running, completed) = collection.jobs.reports();
-    let points = |id: uuid::Uuid| {
-        let segment = view
-            .segments
-            .iter()
-            .find(|segment| segment.segment().id() == id);
-        segment.map_or(0, SegmentView::live_count)
+    let points = |id: Uuid| view.segment(id).map_or(0, SegmentView::live_count);
+    let is_running = |id: &Uuid| {
+        let mut inputs = running.iter().flat_map(|job| &job.segments);
+        inputs.any(|(input, _)| input == id)
     };
-    let is_running = |id: uuid::Uuid| {
-        running
-            .iter()
-            .any(|job| job.segments.iter().any(|(s, _)| *s == id))
-    };
-    let mut queued_ids: Vec<uuid::Uuid> = plan.work.iter().map(|column| column.segment).collect();
-    queued_ids.extend(&plan.seal);
-    queued_ids.retain(|&id| !is_running(id));
-    queued_ids.sort_unstable();
-    queued_ids.dedup();
-    let queued = queued_ids
-        .iter()
-        .map(|&id| ("indexing", vec![(id, points(id))]))
+    let rewrites = plan.rewrites.into_iter();
+    let mut queued: Vec<(Optimizer, Vec<Uuid>)> = rewrites
+        .map(|rewrite| (rewrite.optimizer, rewrite.segments))
         .collect();
-    let idle_segments = view
-        .segments
-        .iter()
-        .map(|segment| segment.segment().id())
-        .filter(|&id| !is_running(id) && !queued_ids.contains(&id))
-        .map(|id| (id, points(id)))
-        .collect();
+    let indexing = plan.indexing.iter().map(|column| column.segment);
+    let indexing: BTreeSet<Uuid> = indexing.chain(plan.seal).collect();
+    queued.extend(
+        indexing
+            .into_iter()
+            .map(|id| (Optimizer::Indexing, vec![id])),
+    );
+    queued.retain(|(_, segments)| !segments.iter().any(is_running));
+    let is_queued = |id: &Uuid| queued.iter().any(|(_, segments)| segments.contains(id));
+    let ids = view.segments.iter().map(|segment| segment.segment().id());
+    let idle = ids.filter(|id| !is_running(id) && !is_queued(id));
     OptimizationReport {
+        idle_segments: idle.map(|id| (id, points(id))).collect(),
+        queued: queued
+            .iter()
+            .map(|(optimizer, segments)| {
+                (
+                    *optimizer,
+                    segments.iter().map(|&id| (id, points(id))).collect(),
+                )
+            })
+            .collect(),
         running,
-        queued,
         completed,
-        idle_segments,
     }
+}
+
+fn plan(collection: &Collection, view: &ShardView) -> Plan {
+    let config = collection.config();
+    let spec = collection.shard.spec();
+    gather::plan(view, &collection.jobs, &config.optimizers, &spec)
 }

@@ -18,21 +18,23 @@ use flatwater_segment::dir::Directory;
 use flatwater_segment::parts::spec::SegmentSpec;
 use flatwater_segment::payload::filter::Filter;
 use parking_lot::Mutex;
+use uuid::Uuid;
 
 use crate::config::collection::CollectionConfig;
 use crate::error::{EngineError, Result};
-use crate::optimizer::indexing::{IndexingJobs, IndexingTarget};
+use crate::optimizer::Target as OptimizerTarget;
+use crate::optimizer::jobs::Jobs;
 use crate::query;
 use crate::query::request::{
     PayloadSelector, Record, ScoredPoint, ScrollPage, ScrollRequest, SearchRequest, VectorSelector,
 };
-use crate::shard::op::PayloadEdit;
-use crate::shard::{Shard, Target, compile};
-use crate::vectors::vector_place;
+use crate::shard::Shard;
 use files::CollectionFile;
 use info::{CollectionInfo, OptimizationReport};
+use prepare::Change;
+pub use prepare::PreparedUpdate;
 use spec::{flush_interval, segment_spec};
-use update::{OnAck, Selection, Update, UpdateResult};
+use update::{OnAck, Update, UpdateResult};
 
 /// An open collection.
 #[derive(Debug)]
@@ -45,7 +47,7 @@ pub struct Collection {
     config: ArcSwap<CollectionConfig>,
     spec: Arc<SegmentSpec>,
     shard: Arc<Shard>,
-    jobs: Arc<IndexingJobs>,
+    jobs: Arc<Jobs>,
 }
 
 impl Collection {
@@ -112,12 +114,20 @@ impl Collection {
     }
 
     /// What the background works on.
-    pub(crate) fn indexing_target(&self) -> IndexingTarget {
-        IndexingTarget {
+    pub(crate) fn optimizer_target(&self) -> OptimizerTarget {
+        let config = self.config.load();
+        OptimizerTarget {
             shard: Arc::clone(&self.shard),
             jobs: Arc::clone(&self.jobs),
-            config: self.config.load().optimizers,
+            config: config.optimizers,
+            threads_max: config.hnsw.max_indexing_threads,
         }
+    }
+
+    /// Asks a job of the background to stop; whether there is such a job. Its result is never published;
+    /// it ends within some tens of milliseconds of its own processor time.
+    pub fn cancel_job(&self, id: Uuid) -> bool {
+        self.jobs.cancel(id)
     }
 
     /// Validates now (an `Err` here means that nothing was accepted), hands the update to the writer
@@ -129,63 +139,38 @@ impl Collection {
     ///
     /// Blocks while too much waits for the writer, and while a filter is matched.
     pub fn update(&self, update: Update, wait: bool, on_ack: OnAck) -> Result<()> {
-        match update {
-            Update::Upsert(points) => {
-                let (rows, body) = prepare::rows(&self.spec, points)?;
-                self.shard.upsert(rows, body, wait, on_ack)
-            }
-            Update::Delete(selection) => self.shard.delete(target(selection)?, wait, on_ack),
-            Update::SetPayload {
-                selection,
-                payload,
-                key,
-            } => {
-                let payload_json = prepare::payload_json(&payload)?;
-                let edit = PayloadEdit::Set { payload_json, key };
-                self.edit_payload(selection, edit, wait, on_ack)
-            }
-            Update::OverwritePayload { selection, payload } => {
-                let payload_json = prepare::payload_json(&payload)?;
-                let edit = PayloadEdit::Overwrite { payload_json };
-                self.edit_payload(selection, edit, wait, on_ack)
-            }
-            Update::DeletePayload { selection, keys } => {
-                self.edit_payload(selection, PayloadEdit::DeleteKeys(keys), wait, on_ack)
-            }
-            Update::ClearPayload(selection) => {
-                self.edit_payload(selection, PayloadEdit::Clear, wait, on_ack)
-            }
-            Update::UpdateVectors(points) => {
-                let rows = prepare::partial_rows(&self.spec, points)?;
-                self.shard.update_vectors(rows, wait, on_ack)
-            }
-            Update::DeleteVectors { selection, names } => {
-                for name in &names {
-                    vector_place(&self.spec, name)?;
-                }
-                let target = target(selection)?;
-                self.shard.delete_vectors(target, names, wait, on_ack)
-            }
-            Update::CreateFieldIndex { field, schema } => {
-                crate::shard::parse_path(&field)?;
-                let record = crate::shard::schema::to_record(&field, &schema);
-                self.shard.create_field_index(record, wait, on_ack)
-            }
-            Update::DeleteFieldIndex { field } => {
-                self.shard.delete_field_index(field, wait, on_ack)
-            }
-        }
+        self.submit(self.prepare(update)?, wait, on_ack)
     }
 
-    fn edit_payload(
-        &self,
-        selection: Selection,
-        edit: PayloadEdit,
-        wait: bool,
-        on_ack: OnAck,
-    ) -> Result<()> {
-        self.shard
-            .edit_payload(target(selection)?, edit, wait, on_ack)
+    /// The first half of [`Collection::update`]: validates, and accepts nothing. So several updates can
+    /// be validated before the first one is accepted.
+    ///
+    /// # Errors
+    /// `Invalid` with field, value and limit.
+    pub fn prepare(&self, update: Update) -> Result<PreparedUpdate> {
+        prepare::update(&self.spec, update)
+    }
+
+    /// The second half: hands an update of this collection to the writer.
+    ///
+    /// # Errors
+    /// `Poisoned`, `Stopping`.
+    ///
+    /// Blocks while too much waits for the writer, and while a filter is matched.
+    pub fn submit(&self, update: PreparedUpdate, wait: bool, on_ack: OnAck) -> Result<()> {
+        match update.0 {
+            Change::Upsert { rows, body } => self.shard.upsert(rows, body, wait, on_ack),
+            Change::Delete(target) => self.shard.delete(target, wait, on_ack),
+            Change::EditPayload { target, edit } => {
+                self.shard.edit_payload(target, edit, wait, on_ack)
+            }
+            Change::UpdateVectors(rows) => self.shard.update_vectors(rows, wait, on_ack),
+            Change::DeleteVectors { target, names } => {
+                self.shard.delete_vectors(target, names, wait, on_ack)
+            }
+            Change::CreateFieldIndex(record) => self.shard.create_field_index(record, wait, on_ack),
+            Change::DeleteFieldIndex(field) => self.shard.delete_field_index(field, wait, on_ack),
+        }
     }
 
     /// [`Collection::update`], waiting for the acknowledgement.
@@ -236,7 +221,7 @@ impl Collection {
         query::scroll::retrieve(&self.shard.view(), ids, with_payload, with_vector)
     }
 
-    /// A page of points in the order of ids.
+    /// A page of points in the order of ids, or of a field's values.
     ///
     /// # Errors
     /// `Invalid` for filters and paths, `Corrupt`.
@@ -251,11 +236,4 @@ impl Collection {
     pub fn count(&self, filter: Option<&Filter>) -> Result<u64> {
         query::scroll::count(&self.shard.view(), filter)
     }
-}
-
-fn target(selection: Selection) -> Result<Target> {
-    Ok(match selection {
-        Selection::Ids(ids) => Target::Ids(ids),
-        Selection::Filter(filter) => Target::Filter(compile(&filter)?),
-    })
 }

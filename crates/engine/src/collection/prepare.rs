@@ -1,4 +1,4 @@
-//! Checks points before they are accepted, and brings them into the form that is stored.
+//! Checks updates before they are accepted, and brings them into the form that is stored.
 //!
 //! This runs on the submitting thread: vectors are checked, normalised where the metric is cosine,
 //! rotated for their codes, and the log record is encoded.
@@ -10,10 +10,81 @@ use flatwater_segment::growing::write::{NewRow, NewVector};
 use flatwater_segment::parts::spec::SegmentSpec;
 use flatwater_segment::payload::{Payload, edit};
 
-use super::update::{PointInput, PointVectors};
+use super::update::{PointInput, PointVectors, Selection, Update};
 use crate::error::{EngineError, Result};
-use crate::shard::op;
+use crate::shard::op::{self, FieldIndexRecord, PayloadEdit};
+use crate::shard::{Target, compile, parse_path, schema};
 use crate::vectors::{stored_vector, vector_place};
+
+/// An update that was checked and is in the form that is stored.
+#[derive(Debug)]
+pub struct PreparedUpdate(pub(super) Change);
+
+/// What there is to submit.
+#[derive(Debug)]
+pub(super) enum Change {
+    Upsert { rows: Vec<NewRow>, body: Vec<u8> },
+    Delete(Target),
+    EditPayload { target: Target, edit: PayloadEdit },
+    UpdateVectors(Vec<NewRow>),
+    DeleteVectors { target: Target, names: Vec<String> },
+    CreateFieldIndex(FieldIndexRecord),
+    DeleteFieldIndex(String),
+}
+
+/// Everything about an update that can be wrong is found here.
+pub(super) fn update(spec: &SegmentSpec, update: Update) -> Result<PreparedUpdate> {
+    let change = match update {
+        Update::Upsert(points) => {
+            let (rows, body) = rows(spec, points)?;
+            Change::Upsert { rows, body }
+        }
+        Update::Delete(selection) => Change::Delete(target(selection)?),
+        Update::SetPayload {
+            selection,
+            payload,
+            key,
+        } => {
+            let payload_json = payload_json(&payload)?;
+            edit_payload(selection, PayloadEdit::Set { payload_json, key })?
+        }
+        Update::OverwritePayload { selection, payload } => {
+            let payload_json = payload_json(&payload)?;
+            edit_payload(selection, PayloadEdit::Overwrite { payload_json })?
+        }
+        Update::DeletePayload { selection, keys } => {
+            edit_payload(selection, PayloadEdit::DeleteKeys(keys))?
+        }
+        Update::ClearPayload(selection) => edit_payload(selection, PayloadEdit::Clear)?,
+        Update::UpdateVectors(points) => Change::UpdateVectors(partial_rows(spec, points)?),
+        Update::DeleteVectors { selection, names } => {
+            for name in &names {
+                vector_place(spec, name)?;
+            }
+            let target = target(selection)?;
+            Change::DeleteVectors { target, names }
+        }
+        Update::CreateFieldIndex { field, schema } => {
+            parse_path(&field)?;
+            Change::CreateFieldIndex(schema::to_record(&field, &schema))
+        }
+        Update::DeleteFieldIndex { field } => Change::DeleteFieldIndex(field),
+    };
+    Ok(PreparedUpdate(change))
+}
+
+fn edit_payload(selection: Selection, edit: PayloadEdit) -> Result<Change> {
+    edit.check()?;
+    let target = target(selection)?;
+    Ok(Change::EditPayload { target, edit })
+}
+
+fn target(selection: Selection) -> Result<Target> {
+    Ok(match selection {
+        Selection::Ids(ids) => Target::Ids(ids),
+        Selection::Filter(filter) => Target::Filter(compile(&filter)?),
+    })
+}
 
 /// Rows to store, no id twice (the last of equal ids wins), and the body of their log record.
 pub(super) fn rows(spec: &SegmentSpec, points: Vec<PointInput>) -> Result<(Vec<NewRow>, Vec<u8>)> {

@@ -46,6 +46,7 @@ impl<'a> Selectors<'a> {
             id,
             payload: self.payload_of(view, row)?,
             vectors: self.vectors_of(view, row),
+            order_value: None,
         })
     }
 

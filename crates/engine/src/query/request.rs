@@ -1,6 +1,7 @@
 //! Requests and answers of reads.
 
 use flatwater_segment::PointId;
+pub use flatwater_segment::field::order::{Direction, Order, OrderValue};
 use flatwater_segment::payload::Payload;
 use flatwater_segment::payload::filter::Filter;
 
@@ -82,17 +83,31 @@ pub struct Record {
     pub payload: Option<Payload>,
     /// Vectors by name, if asked for.
     pub vectors: Option<Vec<(String, Vec<f32>)>>,
+    /// The value that put the point in its place, if it was asked for in an order.
+    pub order_value: Option<OrderValue>,
 }
 
-/// A walk over points in the order of their ids.
+/// The order of a field's values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OrderBy {
+    /// Payload path; it needs an index of integers, floats or datetimes.
+    pub key: String,
+    /// Which way, and from which value on.
+    pub order: Order,
+}
+
+/// A walk over points in the order of their ids, or of a field's values.
 #[derive(Clone, Debug)]
 pub struct ScrollRequest {
     /// Which points count.
     pub filter: Option<Filter>,
     /// At most so many, any `usize` above 0.
     pub limit: usize,
-    /// First id to return.
+    /// First id to return; none with `order_by`.
     pub offset: Option<PointId>,
+    /// Order by the values of a field instead: a point without values does not come, one with several
+    /// comes once for each.
+    pub order_by: Option<OrderBy>,
     /// Payload to return.
     pub with_payload: PayloadSelector,
     /// Vectors to return.
@@ -102,8 +117,8 @@ pub struct ScrollRequest {
 /// One page of a walk.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScrollPage {
-    /// The points, ascending by id.
+    /// The points, ascending by id or in the order asked for.
     pub points: Vec<Record>,
-    /// Where the next page starts; `None` at the end.
+    /// Where the next page starts; `None` at the end, and in an order of values.
     pub next_offset: Option<PointId>,
 }

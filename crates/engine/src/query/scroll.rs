@@ -28,8 +28,11 @@ pub(crate) fn retrieve(
         .collect()
 }
 
-/// The points from `offset` on, ascending by id.
+/// The points from `offset` on, ascending by id, or the first in the order that is asked for.
 pub(crate) fn scroll(view: &ShardView, request: &ScrollRequest) -> Result<ScrollPage> {
+    if let Some(order_by) = &request.order_by {
+        return super::order::scroll(view, request, order_by);
+    }
     let selectors = Selectors::new(&request.with_payload, &request.with_vector)?;
     let filter = request.filter.as_ref().map(compile).transpose()?;
     // One more than the page: its id is where the next page starts.

@@ -18,6 +18,7 @@ use flatwater_segment::{PointId, SeqNo};
 use uuid::Uuid;
 
 use super::edit::CompiledEdit;
+use super::index::build_missing;
 use super::op::{FieldIndexRecord, LogOp, LoggedPoint};
 use super::schema::{self, FieldSchemas};
 use super::view::ShardView;
@@ -76,9 +77,7 @@ impl Segments {
         let id = Uuid::new_v4();
         let dir = self.dir.subdir(&id.to_string())?;
         let mut writer = SegmentWriter::create(dir, id, Arc::clone(&self.spec))?;
-        for (field, schema) in self.schemas.iter() {
-            writer.add_field_index(field, parse_path(field)?, schema.field_type)?;
-        }
+        build_missing(&mut writer, &self.schemas)?;
         self.writers.push(writer);
         Ok(())
     }
@@ -211,39 +210,28 @@ impl Segments {
         self.applied = seq;
     }
 
-    /// Builds a field index in every segment; nothing is left behind on an error.
-    pub(super) fn build_field_index(&mut self, record: &FieldIndexRecord) -> Result<()> {
-        for index in 0..self.writers.len() {
-            let path = parse_path(&record.field)?;
-            if let Err(error) =
-                self.writers[index].add_field_index(&record.field, path, record.field_type)
-            {
-                for writer in &mut self.writers {
-                    writer.remove_field_index(&record.field);
-                }
-                return Err(error.into());
+    /// Lists a field index. Segments that have one of another kind drop it; those without are served by
+    /// the plain filter until theirs is built.
+    pub(super) fn apply_field_index(&mut self, seq: SeqNo, record: &FieldIndexRecord) {
+        for writer in &mut self.writers {
+            let is_other =
+                |(field, kind): (&str, _)| field == record.field && kind != record.field_type;
+            if writer.indexed_fields().any(is_other) {
+                writer.remove_field_index(&record.field);
             }
         }
-        Ok(())
-    }
-
-    /// Takes back a field index that was built and could not be logged.
-    pub(super) fn undo_field_index(&mut self, field: &str) -> Result<()> {
-        for writer in &mut self.writers {
-            writer.remove_field_index(field);
-        }
-        match self.schemas.get(field) {
-            Some(before) => self.build_field_index(&schema::to_record(field, &before.clone())),
-            None => Ok(()),
-        }
-    }
-
-    /// Lists a built field index.
-    pub(super) fn apply_field_index(&mut self, seq: SeqNo, record: &FieldIndexRecord) {
         let mut schemas = FieldSchemas::clone(&self.schemas);
         schemas.insert(record.field.clone(), schema::from_record(record));
         self.schemas = Arc::new(schemas);
         self.applied = seq;
+    }
+
+    /// Builds the listed indexes that segments lack, before there is anybody to wait for them.
+    pub(super) fn build_missing_indexes(&mut self) -> Result<()> {
+        for writer in &mut self.writers {
+            build_missing(writer, &self.schemas)?;
+        }
+        Ok(())
     }
 
     /// Drops a field index.
@@ -283,7 +271,6 @@ impl Segments {
                 Ok(())
             }
             LogOp::CreateFieldIndex(record) => {
-                self.build_field_index(&record)?;
                 self.apply_field_index(seq, &record);
                 Ok(())
             }

@@ -91,7 +91,8 @@ impl Checkpointer {
         let view = self.shared.view.load_full();
         let manifest = self.manifest_of(&view);
         if manifest == self.recorded {
-            return Ok(());
+            // A removal that failed is tried again.
+            return self.remove_leftovers();
         }
         self.wal.sync()?;
         for segment in &view.segments {
@@ -116,7 +117,10 @@ impl Checkpointer {
                 self.shared.leftovers.lock().push(*id);
                 Ok(())
             } else {
-                self.shared.segments_dir.remove_subdir(&id.to_string())
+                match self.shared.segments_dir.remove_subdir(&id.to_string()) {
+                    Err(error) if error.is_not_found() => Ok(()),
+                    outcome => outcome,
+                }
             };
             if let Err(error) = removed {
                 self.shared.leftovers.lock().extend(&leftovers[at..]);

@@ -91,6 +91,11 @@ impl PayloadEdit {
         }
     }
 
+    /// Refuses paths that cannot be read and what no payload may become.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.compile()?.check()
+    }
+
     /// The form that is applied.
     ///
     /// # Errors

@@ -6,18 +6,20 @@
 //! 4. `sync`: the thread that makes the log durable and acknowledges.
 //! 5. `resolve`: filters of updates become ids.
 //! 6. `checkpoint` and `open`: durable states, and the way back from them.
-//! 7. `seal`: a full segment becomes immutable files.
+//! 7. `rewrite`: segments become immutable files, and are exchanged for others. `index`: a field is
+//!    indexed while writes go on.
 //! 8. `view`: what a read sees.
 
 mod apply;
 mod checkpoint;
 mod edit;
+pub(crate) mod index;
 pub(crate) mod manifest;
 pub mod op;
 mod open;
 mod resolve;
+mod rewrite;
 pub mod schema;
-mod seal;
 mod sync;
 pub mod view;
 mod writer;
@@ -28,7 +30,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use crossbeam_channel::{Sender, bounded};
+use crossbeam_channel::{Sender, bounded, unbounded};
 use flatwater_segment::dir::Directory;
 use flatwater_segment::growing::write::NewRow;
 use flatwater_segment::parts::Segment;
@@ -115,6 +117,8 @@ pub(crate) struct ShardShared {
     /// Bytes logged since the last checkpoint, and how many of them call for one.
     unrecorded_bytes: AtomicU64,
     unrecorded_bytes_max: u64,
+    /// Nothing is taken from the queue any more.
+    writer_is_gone: AtomicBool,
     queued: AtomicUsize,
     queued_bytes: Mutex<usize>,
     queue_has_room: Condvar,
@@ -123,7 +127,14 @@ pub(crate) struct ShardShared {
 impl ShardShared {
     fn enter_queue(&self, bytes: usize) {
         let mut queued = self.queued_bytes.lock();
-        while *queued > 0 && *queued + bytes > QUEUE_BYTES_MAX && self.health.check().is_ok() {
+        let is_full = |queued_bytes: usize| {
+            let too_many = self.queued.load(Ordering::Relaxed) >= QUEUE_MAX;
+            queued_bytes > 0 && (too_many || queued_bytes + bytes > QUEUE_BYTES_MAX)
+        };
+        while is_full(*queued) && !self.writer_is_gone.load(Ordering::Acquire) {
+            if self.health.check().is_err() {
+                break;
+            }
             self.queue_has_room
                 .wait_for(&mut queued, QUEUE_LOOK_INTERVAL);
         }
@@ -170,6 +181,11 @@ impl Shard {
 
     pub(crate) fn shared(&self) -> &Arc<ShardShared> {
         &self.shared
+    }
+
+    /// What the next segment is made of.
+    pub(crate) fn spec(&self) -> Arc<SegmentSpec> {
+        self.shared.spec.load_full()
     }
 
     /// Takes new settings: for the next segment, and for the log at once.
@@ -260,7 +276,8 @@ impl Shard {
         self.submit(Prepared::DeleteVectors { targets, names }, wait, on_ack)
     }
 
-    /// Indexes a field.
+    /// Indexes a field; `wait` waits for the index of what is stored already, too, which the background
+    /// builds.
     ///
     /// # Errors
     /// As [`Shard::upsert`].
@@ -308,6 +325,15 @@ impl Shard {
                 self.shared.leave_queue(bytes);
                 EngineError::Stopping
             })
+    }
+
+    /// Hands the writer a command and waits for its answer.
+    fn ask(&self, command: impl FnOnce(Sender<Result<()>>) -> Command) -> Result<()> {
+        let (done, outcome) = bounded(1);
+        self.queue
+            .send(command(done))
+            .map_err(|_| EngineError::Stopping)?;
+        outcome.recv().unwrap_or(Err(EngineError::Stopping))
     }
 
     /// Stops the threads without a checkpoint: the files are about to be removed.
@@ -358,7 +384,8 @@ pub enum Target {
     Filter(CompiledFilter),
 }
 
-/// Channel of updates to the writer.
-fn update_queue() -> (Sender<Command>, crossbeam_channel::Receiver<Command>) {
-    bounded(QUEUE_MAX)
+/// Channel of commands to the writer. `enter_queue` bounds it; the channel itself must be of the kind that
+/// drops what is left in it when the writer ends: who waits for an answer then learns that none comes.
+fn command_queue() -> (Sender<Command>, crossbeam_channel::Receiver<Command>) {
+    unbounded()
 }

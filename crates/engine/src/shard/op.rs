@@ -149,6 +149,10 @@ impl FieldIndexRecord {
         out.u8(match self.field_type {
             FieldType::Keyword => 0,
             FieldType::Integer => 1,
+            FieldType::Float => 2,
+            FieldType::Bool => 3,
+            FieldType::Datetime => 4,
+            FieldType::Uuid => 5,
         });
         encode_optional(out, self.params_json.as_deref());
     }
@@ -162,7 +166,11 @@ impl FieldIndexRecord {
         let field_type = match input.u8()? {
             0 => FieldType::Keyword,
             1 => FieldType::Integer,
-            other => return Err(input.damage("type of field index", 1, u64::from(other))),
+            2 => FieldType::Float,
+            3 => FieldType::Bool,
+            4 => FieldType::Datetime,
+            5 => FieldType::Uuid,
+            other => return Err(input.damage("type of field index", 5, u64::from(other))),
         };
         let params_json = decode_optional(input)?.map(<[u8]>::to_vec);
         Ok(Self {
@@ -387,6 +395,30 @@ mod tests {
             }),
             LogOp::DeleteFieldIndex("city".to_owned()),
         ]
+        .into_iter()
+        .chain(FieldType::ALL.map(|field_type| {
+            LogOp::CreateFieldIndex(FieldIndexRecord {
+                field: "a[].b".to_owned(),
+                field_type,
+                params_json: None,
+            })
+        }))
+        .collect()
+    }
+
+    #[test]
+    fn each_type_of_field_index_keeps_its_byte() {
+        for (byte, field_type) in (0..).zip(FieldType::ALL) {
+            let mut out = Encoder::new();
+            let record = FieldIndexRecord {
+                field: String::new(),
+                field_type,
+                params_json: None,
+            };
+            record.encode(&mut out);
+            let bytes = out.into_bytes();
+            assert_eq!(bytes[bytes.len() - 2], byte, "{field_type:?}");
+        }
     }
 
     #[test]

@@ -2,9 +2,11 @@
 //!
 //! 1. The manifest names the segments that count and the `seq` up to which they are complete.
 //! 2. Each listed segment opens at its own checkpoint; directories that are not listed are removed.
-//! 3. The log is replayed from there; operations that a segment holds already change nothing.
+//! 3. The log is replayed from there; operations that a segment holds already change nothing. The indexes
+//!    of fields are built: they are kept in memory only.
 //! 4. The first view is published and the threads start.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::time::Duration;
@@ -17,14 +19,14 @@ use flatwater_segment::parts::spec::SegmentSpec;
 use parking_lot::{Condvar, Mutex};
 use uuid::Uuid;
 
-use super::apply::{Segments, parse_path};
+use super::apply::Segments;
 use super::checkpoint::{Checkpointer, StopFlag};
 use super::manifest::Manifest;
 use super::op::LogOp;
 use super::schema;
 use super::sync::LogThread;
 use super::writer::Writer;
-use super::{Health, Shard, ShardShared, Threads, interval_ms, update_queue};
+use super::{Health, Shard, ShardShared, Threads, command_queue, interval_ms};
 use crate::error::{EngineError, Result};
 use crate::pool::bell::Bell;
 use crate::wal::{Wal, WalOptions};
@@ -57,7 +59,8 @@ impl Shard {
         // below, so the one before must not come back.
         dir.sync()?;
         let mut segments = open_segments(dir, options, &manifest)?;
-        let wal = replay_log(dir, options, &mut segments)?;
+        let (wal, replayed_bytes) = replay_log(dir, options, &mut segments)?;
+        segments.build_missing_indexes()?;
         let view = segments.view();
         let shared = Arc::new(ShardShared {
             view: ArcSwap::from_pointee(view),
@@ -70,8 +73,11 @@ impl Shard {
             retired: Mutex::default(),
             leftovers: Mutex::default(),
             checkpoint_bell: Bell::default(),
-            unrecorded_bytes: AtomicU64::new(0),
+            // What was replayed is in no checkpoint yet: a process that is killed again and again must not
+            // find a longer log each time.
+            unrecorded_bytes: AtomicU64::new(replayed_bytes),
             unrecorded_bytes_max: LOG_FILES_PER_CHECKPOINT * options.log_file_bytes,
+            writer_is_gone: AtomicBool::new(false),
             queued: AtomicUsize::new(0),
             queued_bytes: Mutex::new(0),
             queue_has_room: Condvar::new(),
@@ -110,11 +116,6 @@ fn open_segments(
         .iter()
         .map(|r| (r.field.clone(), schema::from_record(r)))
         .collect();
-    for writer in &mut writers {
-        for record in &manifest.fields {
-            writer.add_field_index(&record.field, parse_path(&record.field)?, record.field_type)?;
-        }
-    }
     Ok(Segments {
         dir: segments_dir,
         spec: Arc::clone(&options.spec),
@@ -124,11 +125,12 @@ fn open_segments(
     })
 }
 
+/// The log, replayed, and how many bytes of operations that were.
 fn replay_log(
     dir: &Arc<dyn Directory>,
     options: &ShardOptions,
     segments: &mut Segments,
-) -> Result<Wal> {
+) -> Result<(Wal, u64)> {
     let log_dir = dir.subdir("wal")?;
     let recorded = segments
         .writers
@@ -139,10 +141,11 @@ fn replay_log(
         floor: segments.applied,
         synced: recorded.fold(segments.applied, u64::max),
     };
-    let mut replayed = 0u64;
+    let (mut replayed, mut replayed_bytes) = (0u64, 0u64);
     let (wal, outcome) = Wal::open(log_dir, wal_options, &mut |seq, body| {
         let op = LogOp::decode(body).map_err(|damage| record_damage(seq, &damage))?;
         replayed += 1;
+        replayed_bytes += body.len() as u64;
         if replayed.is_multiple_of(1000) {
             tracing::info!(replayed, seq, "replaying the log");
         }
@@ -162,7 +165,7 @@ fn replay_log(
     if replayed > 0 {
         tracing::info!(replayed, seq = segments.applied, "log replayed");
     }
-    Ok(wal)
+    Ok((wal, replayed_bytes))
 }
 
 /// Reads the log of the shard in `dir` and decodes each record that no listed segment holds; changes
@@ -198,7 +201,7 @@ fn start_threads(
     wal: Wal,
     recorded: Manifest,
 ) -> Result<Shard> {
-    let (queue, commands) = update_queue();
+    let (queue, commands) = command_queue();
     let (log_queue, log_messages) = unbounded();
     let sync = wal.syncer();
     let log = LogThread {
@@ -220,6 +223,7 @@ fn start_threads(
         wal,
         queue: commands,
         log_thread: log_queue.clone(),
+        waiting: BTreeMap::new(),
     };
     let threads = Threads {
         writer: spawn("shard-writer", &shared, move || writer.run())?,

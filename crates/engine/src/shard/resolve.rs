@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use flatwater_index::Row;
 use flatwater_segment::PointId;
-use flatwater_segment::mask::Mask;
+use flatwater_segment::mask::{Mask, RowSource};
 use flatwater_segment::payload::eval::CompiledFilter;
 use flatwater_segment::view::SegmentView;
 
@@ -26,14 +26,7 @@ pub(super) struct Candidates {
 impl Candidates {
     /// Matches `filter` against every point of `view`.
     pub(super) fn find(filter: CompiledFilter, view: Arc<ShardView>) -> Self {
-        let mut ids = Vec::new();
-        for segment in &view.segments {
-            let mask = Mask::build(&filter, segment.fields(), segment);
-            let matching = mask
-                .candidates()
-                .filter(|&row| segment.is_live(row) && mask.accepts(row));
-            ids.extend(matching.map(|row| segment.segment().head(row).id));
-        }
+        let ids = matching(&filter, &view);
         Self { filter, view, ids }
     }
 
@@ -47,6 +40,10 @@ impl Candidates {
         let before = self.view.watermark;
         if now.watermark == before {
             return Ok(self.ids);
+        }
+        if self.filter.reads_vectors() {
+            // A vector that is taken away leaves no trace in the versions of rows.
+            return Ok(matching(&self.filter, now));
         }
         let mut ids = Vec::with_capacity(self.ids.len());
         let mut seen = HashSet::new();
@@ -74,9 +71,9 @@ impl Candidates {
 
     fn matches(&self, segment: &SegmentView, row: Row) -> Result<bool> {
         let payload = segment.payload_of(row)?;
-        Ok(self
-            .filter
-            .matches(segment.segment().head(row).id, &payload))
+        let id = segment.segment().head(row).id;
+        let has_vector = |name: &str| segment.has_vector(row, name);
+        Ok(self.filter.matches(id, &payload, &has_vector))
     }
 
     /// Rows of `segment` that are new, or whose payload is, since the first view.
@@ -90,4 +87,17 @@ impl Candidates {
         let payload = segment.segment().payload();
         (rows..segment.rows_len()).chain(payload.rows_of_versions(versions, segment.versions_len()))
     }
+}
+
+/// Ids of the points of a view that match.
+fn matching(filter: &CompiledFilter, view: &ShardView) -> Vec<PointId> {
+    let mut ids = Vec::new();
+    for segment in &view.segments {
+        let mask = Mask::build(filter, segment.fields(), segment);
+        let rows = mask
+            .candidates()
+            .filter(|&row| segment.is_live(row) && mask.accepts(row));
+        ids.extend(rows.map(|row| segment.segment().head(row).id));
+    }
+    ids
 }

@@ -30,9 +30,9 @@ pub(super) enum LogMessage {
 
 impl LogMessage {
     /// Answers a waiter with an error.
-    pub(super) fn refuse(self, error: &EngineError) {
+    pub(super) fn refuse(self, error: EngineError) {
         if let Self::Wait { on_ack, .. } = self {
-            on_ack(Err(EngineError::Poisoned(error.to_string())));
+            on_ack(Err(error));
         }
     }
 }
@@ -95,7 +95,7 @@ impl LogThread {
                     .health
                     .poison(&format!("the log could not be synced: {error}"));
                 for message in waiters {
-                    message.refuse(&error);
+                    message.refuse(EngineError::Poisoned(error.to_string()));
                 }
             }
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use flatwater_index::Row;
 use flatwater_segment::view::SegmentView;
 use flatwater_segment::{PointId, SeqNo};
+use uuid::Uuid;
 
 use super::schema::FieldSchemas;
 
@@ -24,6 +25,13 @@ impl ShardView {
     #[must_use]
     pub fn live_count(&self) -> u64 {
         self.segments.iter().map(SegmentView::live_count).sum()
+    }
+
+    /// The view of segment `id`, if it is in this one.
+    #[must_use]
+    pub fn segment(&self, id: Uuid) -> Option<&SegmentView> {
+        let mut segments = self.segments.iter();
+        segments.find(|view| view.segment().id() == id)
     }
 
     /// The segment and row of a point; newest segment first, since that is where it is likely.

@@ -3,23 +3,27 @@
 //! 1. Take what waits in the queue, up to a batch.
 //! 2. For each update: resolve filters to ids, make room, append to the log, apply.
 //! 3. Publish one view for the batch.
-//! 4. Acknowledge: `wait` false now; `wait` true when the log thread has synced.
+//! 4. Acknowledge: `wait` false now; `wait` true when the log thread has synced, and for a field index
+//!    when no segment lacks it.
 //!
 //! It never waits for an fsync, and nobody else publishes a view.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crossbeam_channel::{Receiver, Sender};
 use flatwater_segment::growing::write::NewRow;
 use flatwater_segment::{PointId, SeqNo};
+use uuid::Uuid;
 
 use super::ShardShared;
 use super::apply::Segments;
 use super::edit::{CompiledEdit, PayloadEdit};
+use super::index::Adoption;
 use super::op::{self, FieldIndexRecord, LogOp};
 use super::resolve::Candidates;
-use super::seal::Swap;
+use super::rewrite::Swap;
 use super::sync::LogMessage;
 use super::view::ShardView;
 use crate::error::{EngineError, Result};
@@ -104,8 +108,24 @@ pub(super) enum Command {
         /// Called with the acknowledgement.
         on_ack: OnAck,
     },
-    /// Put a sealed segment in the place of the one it was made from.
+    /// Put a segment in the place of those it was made of.
     Swap(Box<Swap>),
+    /// Take over an index that was built aside.
+    Adopt(Box<Adoption>),
+    /// Tell those who wait for the index of a field that it could not be built.
+    IndexFailed {
+        /// Which.
+        field: String,
+        /// Why.
+        reason: String,
+    },
+    /// Let a segment take no more rows.
+    Close {
+        /// Which.
+        segment: Uuid,
+        /// Told when the next view shows it.
+        done: Sender<Result<()>>,
+    },
     /// Finish.
     Stop,
 }
@@ -114,6 +134,8 @@ pub(super) enum Command {
 struct Applied {
     seq: SeqNo,
     wait: bool,
+    /// The field whose index is waited for.
+    index_of: Option<String>,
     on_ack: OnAck,
 }
 
@@ -123,11 +145,27 @@ pub(super) struct Writer {
     pub(super) wal: Wal,
     pub(super) queue: Receiver<Command>,
     pub(super) log_thread: Sender<LogMessage>,
+    /// Who waits for the index of a field; the wish itself was applied.
+    pub(super) waiting: BTreeMap<String, Vec<LogMessage>>,
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.shared.writer_is_gone.store(true, Ordering::Release);
+        self.shared.queue_has_room.notify_all();
+    }
 }
 
 impl Writer {
     /// Runs until [`Command::Stop`].
     pub(super) fn run(mut self) {
+        self.work();
+        for waiting in std::mem::take(&mut self.waiting).into_values().flatten() {
+            waiting.refuse(EngineError::Stopping);
+        }
+    }
+
+    fn work(&mut self) {
         while let Ok(first) = self.queue.recv() {
             let mut applied = Vec::new();
             let mut next = Some(first);
@@ -144,6 +182,12 @@ impl Writer {
                         bytes += self.take(update, wait, on_ack, &mut applied);
                     }
                     Command::Swap(swap) => swapped.extend(self.swap(*swap)),
+                    Command::Adopt(adoption) => swapped.extend(self.adopt(*adoption)),
+                    Command::IndexFailed { field, reason } => self.give_up_index(&field, &reason),
+                    Command::Close { segment, done } => {
+                        self.segments.close(segment);
+                        swapped.push(done);
+                    }
                     Command::Stop => is_stopping = true,
                 }
                 let is_open = !is_stopping && applied.len() < BATCH_MAX && bytes < BATCH_BYTES_MAX;
@@ -160,18 +204,21 @@ impl Writer {
         }
     }
 
-    /// Puts a sealed segment in place; whom to tell once a view shows it.
+    /// Puts a segment in place; whom to tell once a view shows it.
     fn swap(&mut self, swap: Swap) -> Option<Sender<Result<()>>> {
         let Swap {
-            since,
-            sealed,
+            inputs,
+            places,
+            output,
             done,
         } = swap;
-        match self.segments.swap(&since, sealed) {
+        match self.segments.swap(&inputs, &places, output) {
             Ok(()) => {
-                let retired = Arc::clone(since.segment());
-                self.shared.leftovers.lock().push(retired.id());
-                self.shared.retired.lock().push(retired);
+                for input in &inputs {
+                    let retired = Arc::clone(input.segment());
+                    self.shared.leftovers.lock().push(retired.id());
+                    self.shared.retired.lock().push(retired);
+                }
                 self.shared.manifest_is_stale.store(true, Ordering::Release);
                 Some(done)
             }
@@ -180,6 +227,33 @@ impl Writer {
                 drop(done.send(Err(error)));
                 None
             }
+        }
+    }
+
+    /// Takes over a built index; whom to tell once a view shows it.
+    fn adopt(&mut self, adoption: Adoption) -> Option<Sender<Result<()>>> {
+        let Adoption {
+            segment,
+            build,
+            done,
+        } = adoption;
+        match self.segments.adopt(segment, build) {
+            Ok(()) => Some(done),
+            Err(error) => {
+                // Who asked may be gone.
+                drop(done.send(Err(error)));
+                None
+            }
+        }
+    }
+
+    /// Answers those who wait for an index that could not be built. It stays listed and is tried again.
+    fn give_up_index(&mut self, field: &str, reason: &str) {
+        for waiting in self.waiting.remove(field).into_iter().flatten() {
+            waiting.refuse(EngineError::IndexFailed {
+                field: field.to_owned(),
+                reason: reason.to_owned(),
+            });
         }
     }
 
@@ -192,13 +266,22 @@ impl Writer {
         applied: &mut Vec<Applied>,
     ) -> usize {
         let bytes = update.size_bytes();
+        let index_of = match &update {
+            Prepared::CreateFieldIndex(record) if wait => Some(record.field.clone()),
+            _ => None,
+        };
         let outcome = match self.shared.health.check() {
             Ok(()) => self.apply(update),
             Err(error) => Err(error),
         };
         self.shared.leave_queue(bytes);
         match outcome {
-            Ok(seq) => applied.push(Applied { seq, wait, on_ack }),
+            Ok(seq) => applied.push(Applied {
+                seq,
+                wait,
+                index_of,
+                on_ack,
+            }),
             Err(error) => on_ack(Err(error)),
         }
         bytes
@@ -250,12 +333,8 @@ impl Writer {
                 Ok(seq)
             }
             Prepared::CreateFieldIndex(record) => {
-                self.segments.build_field_index(&record)?;
                 let op = LogOp::CreateFieldIndex(record.clone());
-                if let Err(error) = self.log(seq, &op.encode()) {
-                    self.segments.undo_field_index(&record.field)?;
-                    return Err(error);
-                }
+                self.log(seq, &op.encode())?;
                 self.segments.apply_field_index(seq, &record);
                 Ok(seq)
             }
@@ -308,12 +387,18 @@ impl Writer {
         for done in swapped {
             drop(done.send(Ok(())));
         }
-        for Applied { seq, wait, on_ack } in applied {
-            if wait {
-                let message = LogMessage::Wait { seq, on_ack };
-                if let Err(refused) = self.log_thread.send(message) {
-                    refused.into_inner().refuse(&EngineError::Stopping);
-                }
+        for Applied {
+            seq,
+            wait,
+            index_of,
+            on_ack,
+        } in applied
+        {
+            if let Some(field) = index_of {
+                let waiting = self.waiting.entry(field).or_default();
+                waiting.push(LogMessage::Wait { seq, on_ack });
+            } else if wait {
+                self.acknowledge_synced(LogMessage::Wait { seq, on_ack });
             } else {
                 on_ack(Ok(UpdateResult {
                     seq,
@@ -321,8 +406,24 @@ impl Writer {
                 }));
             }
         }
+        let segments = &self.segments;
+        let complete = self
+            .waiting
+            .extract_if(.., |field, _| !segments.lacks_index(field));
+        for message in complete
+            .flat_map(|(_, waiting)| waiting)
+            .collect::<Vec<_>>()
+        {
+            self.acknowledge_synced(message);
+        }
         if self.shared.wants_checkpoint() {
             self.shared.checkpoint_bell.ring();
+        }
+    }
+
+    fn acknowledge_synced(&self, message: LogMessage) {
+        if let Err(refused) = self.log_thread.send(message) {
+            refused.into_inner().refuse(EngineError::Stopping);
         }
     }
 }

@@ -17,6 +17,10 @@ use crate::error::{EngineError, Result};
 /// KB. Twice as much doubles what an idle log holds on the disk.
 pub const RESERVE_MARGIN_BYTES: u64 = 256 << 10;
 
+/// Parts in which less than the whole margin is asked for on a full disk: 16 KB each, so that a restart there
+/// costs one of them.
+const MARGIN_SHARES: u64 = 16;
+
 /// Bytes reserved at a time, to spare system calls; given back when the file is full or the log closed.
 const RESERVE_STEP_BYTES: u64 = 1 << 20;
 
@@ -31,6 +35,9 @@ pub struct Wal {
     dir: Arc<dyn Directory>,
     file_bytes: u64,
     current: Option<Current>,
+    /// The newest file of the process before. It holds the margin until the first file is begun, so that
+    /// deletions work after a restart on a full disk too.
+    before: Option<Box<dyn AppendFile>>,
     next_seq: SeqNo,
     next_generation: u64,
     scratch: Vec<u8>,
@@ -52,11 +59,50 @@ struct Current {
 impl Current {
     /// Gives reserved blocks back. Best effort: the bytes are all kept either way.
     fn release(&mut self) {
-        let len = self.file.len();
-        if self.reserved > len {
-            drop(self.file.truncate(len));
+        if self.reserved > self.file.len() {
+            release(self.file.as_mut());
+            self.reserved = 0;
         }
     }
+
+    /// Reserves the margin alone, as far as there is room.
+    fn keep_margin(&mut self) {
+        let len = self.file.len();
+        if self.reserved < len + RESERVE_MARGIN_BYTES {
+            let held = reserve_margin(self.file.as_mut());
+            self.reserved = self.reserved.max(len + held);
+        }
+    }
+}
+
+/// Gives the blocks behind a file's end back, best effort.
+fn release(file: &mut dyn AppendFile) {
+    drop(file.truncate(file.len()));
+}
+
+/// Reserves the margin behind a file's end, or as much of it as there is room for: where it moves to another
+/// file on a full disk, that file's first block takes some of it. Answers how many bytes are held.
+fn reserve_margin(file: &mut dyn AppendFile) -> u64 {
+    (1..=MARGIN_SHARES)
+        .rev()
+        .map(|share| RESERVE_MARGIN_BYTES / MARGIN_SHARES * share)
+        .find(|&bytes| file.reserve(bytes).is_ok())
+        .unwrap_or(0)
+}
+
+/// The newest of the files that were found, with the margin behind its end, best effort: a stop may have
+/// given it back, and a replay that wrote the file anew has.
+fn hold_margin(dir: &dyn Directory, files: &[LogFile]) -> Option<Box<dyn AppendFile>> {
+    let newest = file_name(files.last()?.generation);
+    let mut file = dir.open_append(&newest).ok()?;
+    let held = reserve_margin(file.as_mut());
+    if held < RESERVE_MARGIN_BYTES {
+        tracing::warn!(
+            held,
+            "the disk is full; writes are refused until there is room"
+        );
+    }
+    Some(file)
 }
 
 impl fmt::Debug for Wal {
@@ -91,6 +137,7 @@ impl Wal {
             "checkpoints hold what is below the floor"
         );
         let (found, replayed) = replay(&*dir, options, visit)?;
+        let before = hold_margin(&*dir, &found.files);
         let sync = Arc::new(WalSync::new(
             Arc::clone(&dir),
             found.files,
@@ -100,6 +147,7 @@ impl Wal {
             dir,
             file_bytes: options.file_bytes,
             current: None,
+            before,
             next_seq: found.next_seq,
             next_generation: found.next_generation,
             scratch: Vec::new(),
@@ -209,7 +257,7 @@ impl Wal {
         });
         match full {
             Some(false) => {}
-            None => self.current = Some(self.begin_file()?),
+            None => self.current = Some(self.begin_first()?),
             Some(true) => {
                 let begun = self.begin_file();
                 let current = self.current.as_mut().expect("a file that is full is there");
@@ -217,6 +265,7 @@ impl Wal {
                     Ok(next) => {
                         current.release();
                         *current = next;
+                        current.keep_margin();
                     }
                     Err(error) => {
                         tracing::warn!(%error, "the log goes on in a full file");
@@ -226,6 +275,21 @@ impl Wal {
             }
         }
         Ok(self.current.as_mut().expect("a file was begun above"))
+    }
+
+    /// The first file of this process. On a full disk it takes the place of the margin that the one before
+    /// holds.
+    fn begin_first(&mut self) -> Result<Current> {
+        let mut begun = self.begin_file();
+        if let Some(mut before) = self.before.take() {
+            release(before.as_mut());
+            if matches!(begun, Err(EngineError::DiskFull { .. })) {
+                begun = self.begin_file();
+            }
+        }
+        let mut current = begun?;
+        current.keep_margin();
+        Ok(current)
     }
 
     /// A new file of a new generation, with its header.
@@ -265,6 +329,8 @@ impl Drop for Wal {
         let poisoned = self.sync.is_poisoned();
         if let Some(current) = self.current.as_mut().filter(|_| !poisoned) {
             current.release();
+            // What the stop still writes must not take the room that deletions need after the next start.
+            current.keep_margin();
         }
     }
 }

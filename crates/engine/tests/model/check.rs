@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use flatwater_engine::engine::{Collection, Engine};
 use flatwater_engine::query::request::{
-    PayloadSelector, QueryTarget, ScrollRequest, SearchRequest, VectorSelector,
+    Direction, Order, OrderBy, PayloadSelector, QueryTarget, ScrollRequest, SearchRequest,
+    VectorSelector,
 };
 use flatwater_segment::PointId;
 use flatwater_segment::payload::filter::Filter;
@@ -45,6 +46,7 @@ pub(crate) fn contents(engine: &Engine) -> Outcome<World> {
         filter: None,
         limit: 1_000_000,
         offset: None,
+        order_by: None,
         with_payload: PayloadSelector::All,
         with_vector: VectorSelector::All,
     };
@@ -117,6 +119,9 @@ pub(crate) fn answers(collection: &Collection, plain: &Plain, seed: u64) -> Outc
     );
     let filter = dice.clauses().filter();
     page(collection, plain, &mut dice, &filter)?;
+    for field in ["size", "at"] {
+        ordered(collection, plain, &mut dice, field, &filter)?;
+    }
     for exact in [true, false] {
         search(collection, plain, &mut dice, &filter, exact)
             .map_err(|what| format!("{what} (exact {exact}, {filter:?})"))?;
@@ -137,6 +142,7 @@ fn page(collection: &Collection, plain: &Plain, dice: &mut Dice, filter: &Filter
         filter: Some(filter.clone()),
         limit,
         offset: None,
+        order_by: None,
         with_payload: PayloadSelector::All,
         with_vector: VectorSelector::All,
     };
@@ -166,6 +172,56 @@ fn page(collection: &Collection, plain: &Plain, dice: &mut Dice, filter: &Filter
             stored.payload
         );
     }
+    Ok(())
+}
+
+/// The first points by a field's values, where it has an index that keeps an order.
+fn ordered(
+    collection: &Collection,
+    plain: &Plain,
+    dice: &mut Dice,
+    field: &str,
+    filter: &Filter,
+) -> Outcome {
+    let limit = 1 + dice.roll(30) as usize;
+    let direction = match dice.roll(2) {
+        0 => Direction::Ascending,
+        _ => Direction::Descending,
+    };
+    let request = ScrollRequest {
+        filter: Some(filter.clone()),
+        limit,
+        offset: None,
+        order_by: Some(OrderBy {
+            key: field.to_owned(),
+            order: Order {
+                direction,
+                start_from: None,
+            },
+        }),
+        with_payload: PayloadSelector::None,
+        with_vector: VectorSelector::None,
+    };
+    let answer = collection.scroll(&request);
+    if !plain.indexes.contains_key(field) {
+        ensure!(answer.is_err(), "ordered by {field} without an index");
+        return Ok(());
+    }
+    let mut expected = plain.ordered(field, filter);
+    if direction == Direction::Descending {
+        expected.reverse();
+    }
+    expected.truncate(limit);
+    let page = told("scrolling in order", answer)?;
+    let found: Vec<_> = page
+        .points
+        .iter()
+        .filter_map(|record| Some((record.order_value?, record.id)))
+        .collect();
+    ensure!(
+        found == expected,
+        "by {field} {direction:?} with {filter:?}: {found:?} instead of {expected:?}"
+    );
     Ok(())
 }
 

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use crate::dice::Dice;
 use crate::step::{
-    Clauses, Id, IndexKind, NewVectors, Point, Setup, Step, Test, Trace, Which, Write,
+    Clauses, Id, IndexKind, NewVectors, Point, Settings, Setup, Step, Test, Trace, Which, Write,
+    moment, uuid,
 };
 
 /// A trace of so many steps.
@@ -36,10 +37,23 @@ impl Dice {
             3..=6 => Step::Stop,
             7..=10 => Step::Kill,
             11..=14 => Step::PowerLoss { seed: self.next() },
+            15..=22 => Step::Settings(self.settings()),
+            23..=24 => Step::Cancel,
+            25..=26 => Step::Settle,
             _ => Step::Write {
                 write: self.write(),
                 wait: self.one_in(6),
             },
+        }
+    }
+
+    fn settings(&mut self) -> Settings {
+        Settings {
+            segments: 1 + self.roll(4) as usize,
+            deleted_percent: [5, 20, 50][self.roll(3) as usize],
+            m: [0, 4, 8, 16][self.roll(4) as usize],
+            indexing_kb: [0, 1, 10, 40][self.roll(4) as usize],
+            segment_kb: [30, 60, 100, 100_000][self.roll(4) as usize],
         }
     }
 
@@ -52,7 +66,7 @@ impl Dice {
             },
             21 => Write::DeleteKeys {
                 which: self.which(),
-                keys: vec![["color", "size", "extra"][self.roll(3) as usize].to_owned()],
+                keys: vec![["color", "size", "extra", "at"][self.roll(4) as usize].to_owned()],
             },
             22 => Write::ClearPayload(self.which()),
             23..=24 => Write::UpdateVectors((0..=self.roll(2)).map(|_| self.vectors()).collect()),
@@ -77,10 +91,16 @@ impl Dice {
     }
 
     fn field(&mut self) -> (String, IndexKind) {
-        match self.roll(2) {
-            0 => ("color".to_owned(), IndexKind::Keyword),
-            _ => ("size".to_owned(), IndexKind::Integer),
-        }
+        let (field, kind) = match self.roll(8) {
+            0..=1 => ("color", IndexKind::Keyword),
+            2 => ("size", IndexKind::Integer),
+            3 => ("size", IndexKind::Float),
+            4 => ("at", IndexKind::Datetime),
+            5 => ("flag", IndexKind::Bool),
+            6 => ("key", IndexKind::Uuid),
+            _ => ("parts[].a", IndexKind::Integer),
+        };
+        (field.to_owned(), kind)
     }
 
     fn points(&mut self) -> Vec<Point> {
@@ -140,6 +160,17 @@ impl Dice {
         if self.one_in(6) {
             payload.insert("color".into(), json!([self.color(), Value::Null]));
         }
+        match self.roll(8) {
+            0 => payload.insert("size".into(), json!([self.roll(20), self.roll(20), 2.5])),
+            1 => payload.insert("at".into(), json!(moment(self.roll(60)))),
+            2 => payload.insert("flag".into(), json!(self.one_in(2))),
+            3 => payload.insert("key".into(), json!(uuid(self.roll(5)))),
+            4 => {
+                let parts = [(); 2].map(|()| json!({"a": self.roll(3), "b": self.roll(3)}));
+                payload.insert("parts".into(), json!(parts))
+            }
+            _ => None,
+        };
         payload
     }
 
@@ -168,7 +199,16 @@ impl Dice {
     }
 
     fn test(&mut self) -> Test {
-        match self.roll(7) {
+        match self.roll(13) {
+            7 => Test::SizesFrom(self.roll(4) as usize),
+            8 => Test::HourFrom(self.roll(60)),
+            9 => Test::Flag(self.one_in(2)),
+            10 => Test::Key(self.roll(5)),
+            11 => Test::Part {
+                a: self.roll(3),
+                b: self.roll(3),
+            },
+            12 => Test::HasVector(self.roll(2) as usize),
             0 => Test::Color(self.color()),
             1 => Test::ColorAnyOf(vec![self.color(), self.color()]),
             2 => Test::ColorNoneOf(vec![self.color()]),

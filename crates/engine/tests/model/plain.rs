@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use flatwater_engine::config::collection::FieldType;
+use flatwater_engine::query::request::OrderValue;
 use flatwater_segment::PointId;
 use flatwater_segment::payload::Payload;
+use flatwater_segment::payload::datetime::Datetime;
 use flatwater_segment::payload::eval::CompiledFilter;
 use flatwater_segment::payload::filter::Filter;
 use serde_json::Value;
@@ -32,8 +34,10 @@ pub(crate) type World = Option<Plain>;
 impl Plain {
     pub(crate) fn matching(&self, filter: &Filter) -> BTreeSet<PointId> {
         let compiled = CompiledFilter::new(filter).unwrap();
-        let passes =
-            |(id, point): &(&PointId, &Arc<Stored>)| compiled.matches(**id, &point.payload);
+        let passes = |(id, point): &(&PointId, &Arc<Stored>)| {
+            let has_vector = |name: &str| point.vectors.contains_key(name);
+            compiled.matches(**id, &point.payload, &has_vector)
+        };
         self.points
             .iter()
             .filter(passes)
@@ -127,6 +131,31 @@ impl Plain {
                 self.indexes.remove(field);
             }
         }
+    }
+
+    /// Points and the values of `field` that they are ordered by, ascending; equal values by id.
+    pub(crate) fn ordered(&self, field: &str, filter: &Filter) -> Vec<(OrderValue, PointId)> {
+        let kind = self.indexes[field];
+        let mut pairs = Vec::new();
+        for id in self.matching(filter) {
+            let values = match self.points[&id].payload.get(field) {
+                Some(Value::Array(values)) => values.as_slice(),
+                Some(value) => std::slice::from_ref(value),
+                None => &[],
+            };
+            let value = |value: &Value| match kind {
+                FieldType::Integer => value.as_i64().map(OrderValue::Integer),
+                FieldType::Float => value.as_f64().map(OrderValue::Float),
+                _ => {
+                    let moment = Datetime::parse(value.as_str()?)?;
+                    Some(OrderValue::Integer(moment.micros()))
+                }
+            };
+            pairs.extend(values.iter().filter_map(value).map(|value| (value, id)));
+        }
+        pairs.sort_unstable();
+        pairs.dedup();
+        pairs
     }
 
     /// The exact answer of a search, best first, ties by id.

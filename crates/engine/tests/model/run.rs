@@ -1,8 +1,11 @@
 //! Runs a trace on the engine and on plain maps, and compares.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use flatwater_engine::engine::Engine;
+use flatwater_engine::collection::info::Status;
+use flatwater_engine::engine::{Collection, Engine};
+use flatwater_engine::error::EngineError;
 
 use crate::check::{NAME, Outcome, answers, contents, difference, ensure, told};
 use crate::plain::{Plain, World};
@@ -15,6 +18,20 @@ pub(crate) fn run(trace: &Trace) -> Outcome {
     for (number, step) in trace.steps.iter().enumerate() {
         run.take(step)
             .map_err(|what| format!("step {number}, {}: {what}", name_of(step)))?;
+    }
+    Ok(())
+}
+
+/// Waits until the plan is empty, which it must be at some time.
+fn settle(collection: &Collection) -> Outcome {
+    let begin = Instant::now();
+    while collection.info().status != Status::Green {
+        ensure!(
+            begin.elapsed() < Duration::from_secs(60),
+            "not settled: {:?}",
+            collection.optimizations()
+        );
+        std::thread::sleep(Duration::from_millis(2));
     }
     Ok(())
 }
@@ -87,6 +104,22 @@ impl Run {
                 self.open_again()?;
             }
             Step::PowerLoss { seed } => self.cut_power(*seed)?,
+            Step::Settings(settings) if self.world.is_some() => {
+                let collection = told("collection", self.engine().collection(NAME))?;
+                let change = |config: &_| Ok::<_, EngineError>(settings.apply(config));
+                told("changing the settings", collection.reconfigure(change))?;
+            }
+            Step::Cancel if self.world.is_some() => {
+                let collection = told("collection", self.engine().collection(NAME))?;
+                for job in collection.optimizations().running {
+                    collection.cancel_job(job.id);
+                }
+            }
+            Step::Settle if self.world.is_some() => {
+                let collection = told("collection", self.engine().collection(NAME))?;
+                settle(&collection)?;
+            }
+            Step::Settings(_) | Step::Cancel | Step::Settle => {}
             // A shrunk trace may create twice, or delete what is not there.
             Step::Create | Step::Drop => {}
         }

@@ -12,8 +12,9 @@ use flatwater_engine::config::collection::{
 use flatwater_index::Metric;
 use flatwater_segment::PointId;
 use flatwater_segment::payload::Payload;
+use flatwater_segment::payload::datetime::Datetime;
 use flatwater_segment::payload::filter::{
-    Condition, FieldCondition, FieldTest, Filter, MatchValue, Range,
+    Bounds, Condition, FieldCondition, FieldTest, Filter, MatchValue, NestedCondition, Range,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -60,6 +61,40 @@ pub(crate) enum Step {
     PowerLoss { seed: u64 },
     /// Compare answers to questions made from the seed.
     Check { seed: u64 },
+    /// Change what the optimizers go by.
+    Settings(Settings),
+    /// Ask every job at work to stop.
+    Cancel,
+    /// Wait until the optimizers have nothing to do.
+    Settle,
+}
+
+/// Settings that call for work: merges, vacuums, other graphs, none at all.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Settings {
+    /// Segments aimed at.
+    pub(crate) segments: usize,
+    /// Percent of dead rows past which a segment is vacuumed.
+    pub(crate) deleted_percent: u8,
+    /// Links of a row; 0 for no graph.
+    pub(crate) m: usize,
+    /// KB outside a graph from which indexing starts; 0 = off.
+    pub(crate) indexing_kb: usize,
+    /// KB of the largest segment.
+    pub(crate) segment_kb: usize,
+}
+
+impl Settings {
+    pub(crate) fn apply(self, config: &CollectionConfig) -> CollectionConfig {
+        let mut config = config.clone();
+        config.hnsw.m = self.m;
+        config.optimizers.default_segment_number = self.segments;
+        config.optimizers.deleted_threshold = f64::from(self.deleted_percent) / 100.0;
+        config.optimizers.vacuum_min_vector_number = 10;
+        config.optimizers.indexing_threshold = self.indexing_kb;
+        config.optimizers.max_segment_size = Some(self.segment_kb);
+        config
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -173,7 +208,35 @@ pub(crate) enum Test {
     ColorIsNull,
     SizeFrom(u64),
     SizeIsEmpty,
+    /// So many sizes or more.
+    SizesFrom(usize),
+    /// From the start of this hour on, for six hours.
+    HourFrom(u64),
+    Flag(bool),
+    Key(u64),
+    /// A part in which both stand.
+    Part {
+        a: u64,
+        b: u64,
+    },
+    /// The vector at this place of [`VECTORS`].
+    HasVector(usize),
     HasId(Vec<Id>),
+}
+
+/// A moment in the hour with this number, in one of its spellings.
+pub(crate) fn moment(hour: u64) -> String {
+    let (day, hour) = (hour / 24 + 1, hour % 24);
+    match hour % 3 {
+        0 => format!("2024-02-{day:02}T{hour:02}:30:00.25Z"),
+        1 => format!("2024-02-{day:02} {hour:02}:00:00"),
+        _ => format!("2024-02-{day:02}T{hour:02}:59:59-00:00"),
+    }
+}
+
+/// A UUID by its number.
+pub(crate) fn uuid(number: u64) -> String {
+    format!("00000000-0000-4000-8000-{number:012x}")
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -181,6 +244,10 @@ pub(crate) enum Test {
 pub(crate) enum IndexKind {
     Keyword,
     Integer,
+    Float,
+    Bool,
+    Datetime,
+    Uuid,
 }
 
 impl Trace {
@@ -291,6 +358,40 @@ impl Test {
                 field("size", FieldTest::Range(range))
             }
             Self::SizeIsEmpty => Condition::IsEmpty("size".to_owned()),
+            Self::SizesFrom(least) => {
+                let counts = Bounds {
+                    gte: Some(*least),
+                    ..Bounds::default()
+                };
+                field("size", FieldTest::ValuesCount(counts))
+            }
+            Self::HourFrom(hour) => {
+                let start = |hour: u64| {
+                    Datetime::parse(&format!("2024-02-{:02} {:02}:00", hour / 24 + 1, hour % 24))
+                };
+                let range = Bounds {
+                    gte: start(*hour),
+                    lt: start(*hour + 6),
+                    ..Bounds::default()
+                };
+                field("at", FieldTest::DatetimeRange(range))
+            }
+            Self::Flag(flag) => field("flag", FieldTest::Value(MatchValue::Bool(*flag))),
+            Self::Key(number) => {
+                let key = MatchValue::Keyword(uuid(*number));
+                field("key", FieldTest::Any(vec![key]))
+            }
+            Self::Part { a, b } => {
+                let is =
+                    |key: &str, n: u64| field(key, FieldTest::Value(MatchValue::Integer(n as i64)));
+                let filter = Filter {
+                    must: vec![is("a", *a), is("b", *b)],
+                    ..Filter::default()
+                };
+                let key = "parts".to_owned();
+                Condition::Nested(NestedCondition { key, filter })
+            }
+            Self::HasVector(place) => Condition::HasVector(VECTORS[*place].0.to_owned()),
             Self::HasId(ids) => Condition::HasId(point_ids(ids)),
         }
     }
@@ -322,6 +423,10 @@ impl IndexKind {
         match self {
             Self::Keyword => FieldType::Keyword,
             Self::Integer => FieldType::Integer,
+            Self::Float => FieldType::Float,
+            Self::Bool => FieldType::Bool,
+            Self::Datetime => FieldType::Datetime,
+            Self::Uuid => FieldType::Uuid,
         }
     }
 }

@@ -231,6 +231,13 @@ impl Directory for FsDirectory {
         Ok(())
     }
 
+    fn free_bytes(&self) -> Result<u64> {
+        let stat = rustix::fs::statvfs(&self.path).map_err(|errno| {
+            DirError::from_io("asking for the free space of", &self.path, 0, errno.into())
+        })?;
+        Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+    }
+
     fn sync(&self) -> Result<()> {
         sync_dir(&self.path)
     }

@@ -239,6 +239,14 @@ pub trait Directory: Send + Sync + Debug {
     /// `Io`.
     fn sweep(&self) -> Result<()>;
 
+    /// Bytes that may still be written here; `u64::MAX` where nothing limits them.
+    ///
+    /// # Errors
+    /// `Io`.
+    fn free_bytes(&self) -> Result<u64> {
+        Ok(u64::MAX)
+    }
+
     /// Makes the entries durable: every file created or removed before this call.
     ///
     /// # Errors

@@ -1,17 +1,15 @@
 //! The index of a run of rows: immutable but for the marks of rows that changed since.
 
-use std::ops::Range as Span;
+use std::ops::{ControlFlow, Range as Span};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use flatwater_index::Row;
-use serde_json::Value;
 
 use super::FieldType;
-use super::integer::{IntegerColumn, Numbers};
-use super::keyword::KeywordColumn;
-use super::postings::Postings;
+use super::order::{Order, Visit};
 use super::rows::{RowBits, words_for};
+use super::values::{DraftValues, Taken, Values};
 use crate::payload::Payload;
 use crate::payload::filter::{FieldTest, MatchValue};
 use crate::payload::path::JsonPath;
@@ -21,8 +19,9 @@ use crate::payload::scalar::{any_element, is_nothing};
 #[derive(Debug)]
 pub struct Block {
     rows: Span<Row>,
+    field_type: FieldType,
     facts: Facts,
-    /// Rows with more than one distinct value of the indexed kind, and how many; ascending.
+    /// Rows with more than one distinct value that can be matched, and how many; ascending.
     several: Box<[(u16, u32)]>,
     values: Values,
     changed: Changed,
@@ -33,18 +32,12 @@ pub struct Block {
 struct Facts {
     /// Has a value of the indexed kind.
     own: RowBits,
-    /// Has a value of another kind that is not null.
+    /// Has a value that is not null and that no match by the indexed kind finds.
     foreign: RowBits,
     /// `is_empty` holds.
     empty: RowBits,
     /// `is_null` holds.
     null: RowBits,
-}
-
-#[derive(Debug)]
-enum Values {
-    Keyword(KeywordColumn),
-    Integer(IntegerColumn),
 }
 
 /// Rows whose payload changed after the block was built. Set by the one writer, read by all.
@@ -79,10 +72,7 @@ impl Block {
     }
 
     pub(crate) fn field_type(&self) -> FieldType {
-        match self.values {
-            Values::Keyword(_) => FieldType::Keyword,
-            Values::Integer(_) => FieldType::Integer,
-        }
+        self.field_type
     }
 
     /// Adds the marked rows to `out`, a set over the whole segment.
@@ -108,11 +98,9 @@ impl Block {
             FieldTest::Value(value) => self.add_listed(std::slice::from_ref(value), out),
             FieldTest::Any(values) => self.add_listed(values, out),
             FieldTest::Except(values) => self.add_others(values, out),
-            FieldTest::Range(range) => {
-                if let Values::Integer(column) = &self.values {
-                    column.add_range(range, out);
-                }
-            }
+            FieldTest::Range(_) | FieldTest::DatetimeRange(_) => self.values.add_range(test, out),
+            // No index answers it.
+            FieldTest::ValuesCount(_) => {}
             FieldTest::IsEmpty(wanted) => out.or(&wanted_or_opposite(&self.facts.empty, *wanted)),
             FieldTest::IsNull(wanted) => out.or(&wanted_or_opposite(&self.facts.null, *wanted)),
         }
@@ -123,17 +111,27 @@ impl Block {
         let pairs = match test {
             FieldTest::Value(value) => self.pairs(std::slice::from_ref(value)),
             FieldTest::Any(values) => self.pairs(values),
-            FieldTest::Range(range) => match &self.values {
-                Values::Integer(column) => column.pairs_in(range),
-                Values::Keyword(_) => 0,
-            },
-            FieldTest::Except(_) | FieldTest::IsEmpty(_) | FieldTest::IsNull(_) => {
+            FieldTest::Range(_) | FieldTest::DatetimeRange(_) => self.values.pairs_in_range(test),
+            FieldTest::Except(_)
+            | FieldTest::ValuesCount(_)
+            | FieldTest::IsEmpty(_)
+            | FieldTest::IsNull(_) => {
                 let mut rows = RowBits::new(self.len());
                 self.rows_matching(test, &mut rows);
                 return rows.count() as u32;
             }
         };
         u32::try_from(pairs).unwrap_or(u32::MAX).min(self.len())
+    }
+
+    /// See [`super::FieldIndex::walk`].
+    pub(crate) fn walk(&self, order: &Order, visit: Visit<'_>) {
+        self.values.walk(order, self.field_type, &mut |value, row| {
+            if self.changed.is_marked(row) {
+                return ControlFlow::Continue(());
+            }
+            visit(value, self.rows.start + row)
+        });
     }
 
     pub(crate) fn points_with_field(&self) -> u32 {
@@ -147,18 +145,11 @@ impl Block {
         let len = rows.end - rows.start;
         // Fits: a block has at most 65,536 rows, so no part of it begins at row 65,536.
         let offset = |part: &Arc<Self>| (part.rows.start - rows.start) as u16;
-        let values = match first.field_type() {
-            FieldType::Keyword => {
-                let column = |part| Some((offset(part), part.keywords()?));
-                let columns: Vec<_> = parts.iter().filter_map(column).collect();
-                Values::Keyword(KeywordColumn::merged(&columns, len))
-            }
-            FieldType::Integer => {
-                let column = |part| Some((offset(part), part.integers()?));
-                let columns: Vec<_> = parts.iter().filter_map(column).collect();
-                Values::Integer(IntegerColumn::merged(&columns, len))
-            }
-        };
+        let values: Vec<_> = parts
+            .iter()
+            .map(|part| (offset(part), &part.values))
+            .collect();
+        let values = Values::merged(&values, len)?;
         let mut several = Vec::new();
         for part in parts {
             several.extend(
@@ -176,6 +167,7 @@ impl Block {
                 .for_each(|row| changed.mark(row + part.rows.start - rows.start));
         }
         Some(Self {
+            field_type: first.field_type,
             facts: Facts::merged(parts, &rows),
             several: several.into(),
             values,
@@ -188,34 +180,9 @@ impl Block {
         self.rows.end - self.rows.start
     }
 
-    fn keywords(&self) -> Option<&KeywordColumn> {
-        match &self.values {
-            Values::Keyword(column) => Some(column),
-            Values::Integer(_) => None,
-        }
-    }
-
-    fn integers(&self) -> Option<&IntegerColumn> {
-        match &self.values {
-            Values::Integer(column) => Some(column),
-            Values::Keyword(_) => None,
-        }
-    }
-
-    fn postings(&self) -> &Postings {
-        match &self.values {
-            Values::Keyword(column) => &column.postings,
-            Values::Integer(column) => &column.postings,
-        }
-    }
-
     /// The numbers of those listed values that the block has, each once.
     fn found(&self, listed: &[MatchValue]) -> Vec<usize> {
-        let find = |value: &MatchValue| match (&self.values, value) {
-            (Values::Keyword(column), MatchValue::Keyword(keyword)) => column.find(keyword),
-            (Values::Integer(column), MatchValue::Integer(integer)) => column.find(*integer),
-            _ => None,
-        };
+        let find = |value| self.values.find(value);
         let mut found: Vec<usize> = listed.iter().filter_map(find).collect();
         found.sort_unstable();
         found.dedup();
@@ -225,13 +192,13 @@ impl Block {
     fn pairs(&self, listed: &[MatchValue]) -> usize {
         self.found(listed)
             .into_iter()
-            .map(|value| self.postings().pairs(value..value + 1))
+            .map(|value| self.values.postings().pairs(value..value + 1))
             .sum()
     }
 
     fn add_listed(&self, listed: &[MatchValue], out: &mut RowBits) {
         for value in self.found(listed) {
-            self.postings().add_rows(value..value + 1, out);
+            self.values.postings().add_rows(value..value + 1, out);
         }
     }
 
@@ -241,7 +208,7 @@ impl Block {
         let mut others = self.facts.own.clone();
         let mut not_seen: Vec<u32> = self.several.iter().map(|(_, count)| *count).collect();
         for value in self.found(listed) {
-            self.postings().for_each_row(value, |row| {
+            self.values.postings().for_each_row(value, |row| {
                 let all_seen = match self.several.binary_search_by_key(&row, |(row, _)| *row) {
                     Ok(at) => {
                         not_seen[at] -= 1;
@@ -311,6 +278,11 @@ impl Changed {
         }
     }
 
+    fn is_marked(&self, offset: Row) -> bool {
+        let word = self.words.get(offset as usize / 64);
+        word.is_some_and(|word| word.load(Ordering::Acquire) >> (offset % 64) & 1 == 1)
+    }
+
     fn load(&self) -> impl Iterator<Item = u64> + '_ {
         self.words.iter().map(|word| word.load(Ordering::Acquire))
     }
@@ -320,22 +292,18 @@ impl Changed {
 #[derive(Debug)]
 pub(crate) struct Draft {
     start: Row,
+    field_type: FieldType,
     /// One entry a row.
     rows: Vec<RowFacts>,
     values: DraftValues,
 }
 
-#[derive(Debug)]
-enum DraftValues {
-    Keyword(Vec<(String, u16)>),
-    Integer(Numbers),
-}
-
 /// What one payload says about its row.
 #[derive(Clone, Copy, Debug)]
 struct RowFacts {
-    /// Distinct values of the indexed kind.
+    /// Distinct values that can be matched.
     distinct: u32,
+    own: bool,
     foreign: bool,
     empty: bool,
     null: bool,
@@ -344,14 +312,11 @@ struct RowFacts {
 impl Draft {
     /// An empty draft of a block that begins at row `start`.
     pub(crate) fn new(start: Row, field_type: FieldType) -> Self {
-        let values = match field_type {
-            FieldType::Keyword => DraftValues::Keyword(Vec::new()),
-            FieldType::Integer => DraftValues::Integer(Numbers::default()),
-        };
         Self {
             start,
+            field_type,
             rows: Vec::new(),
-            values,
+            values: DraftValues::new(field_type),
         }
     }
 
@@ -374,6 +339,7 @@ impl Draft {
         let first = self.values.len();
         let mut facts = RowFacts {
             distinct: 0,
+            own: false,
             foreign: false,
             empty: true,
             null: false,
@@ -383,8 +349,10 @@ impl Draft {
             any_element(value, |scalar| {
                 if scalar.is_null() {
                     facts.null = true;
-                } else if !self.values.take(scalar, row) {
-                    facts.foreign = true;
+                } else {
+                    let taken = self.values.take(scalar, row);
+                    facts.own |= taken != Taken::Foreign;
+                    facts.foreign |= taken != Taken::Own;
                 }
                 false
             });
@@ -403,7 +371,7 @@ impl Draft {
                     rows.insert(row);
                 }
             };
-            note(of_row.distinct > 0, &mut facts.own);
+            note(of_row.own, &mut facts.own);
             note(of_row.foreign, &mut facts.foreign);
             note(of_row.empty, &mut facts.empty);
             note(of_row.null, &mut facts.null);
@@ -411,69 +379,14 @@ impl Draft {
                 several.push((row as u16, of_row.distinct));
             }
         }
-        let values = match self.values {
-            DraftValues::Keyword(mut pairs) => {
-                pairs.sort_unstable();
-                Values::Keyword(KeywordColumn::new(&pairs, len))
-            }
-            DraftValues::Integer(numbers) => Values::Integer(IntegerColumn::new(numbers, len)),
-        };
+        let values = self.values.freeze(len);
         Block {
             rows: self.start..self.start + len,
+            field_type: self.field_type,
             facts,
             several: several.into(),
             values,
             changed: Changed::new(len),
         }
     }
-}
-
-impl DraftValues {
-    /// Number of values of the indexed kind so far.
-    fn len(&self) -> usize {
-        match self {
-            Self::Keyword(pairs) => pairs.len(),
-            Self::Integer(numbers) => numbers.integers.len(),
-        }
-    }
-
-    /// Takes one value in; false if it is not of the indexed kind.
-    fn take(&mut self, value: &Value, row: u16) -> bool {
-        match (self, value) {
-            (Self::Keyword(pairs), Value::String(keyword)) => pairs.push((keyword.clone(), row)),
-            (Self::Integer(numbers), Value::Number(number)) => {
-                if let Some(integer) = number.as_i64() {
-                    numbers.integers.push((integer, row));
-                } else {
-                    if let Some(wide) = number.as_u64() {
-                        numbers.wide.push((wide, row));
-                    } else if let Some(float) = number.as_f64() {
-                        numbers.floats.push((float, row));
-                    }
-                    return false;
-                }
-            }
-            _ => return false,
-        }
-        true
-    }
-
-    /// Drops repeats among the values from `first` on, all of one row; how many are left.
-    fn sort_row(&mut self, first: usize) -> u32 {
-        let left = match self {
-            Self::Keyword(pairs) => drop_repeats(pairs, first),
-            Self::Integer(numbers) => drop_repeats(&mut numbers.integers, first),
-        };
-        u32::try_from(left).unwrap_or(u32::MAX)
-    }
-}
-
-fn drop_repeats<T: Ord>(values: &mut Vec<T>, first: usize) -> usize {
-    if values.len() - first > 1 {
-        values[first..].sort_unstable();
-        let mut tail = values.split_off(first);
-        tail.dedup();
-        values.append(&mut tail);
-    }
-    values.len() - first
 }

@@ -3,18 +3,6 @@
 use flatwater_index::Row;
 
 use super::postings::{Postings, PostingsBuilder};
-use crate::payload::filter::{FieldTest, MatchValue};
-
-/// Whether a keyword index decides `test`.
-pub(crate) fn answers(test: &FieldTest) -> bool {
-    let keyword = |value: &MatchValue| matches!(value, MatchValue::Keyword(_));
-    match test {
-        FieldTest::Value(value) => keyword(value),
-        FieldTest::Any(values) | FieldTest::Except(values) => values.iter().all(keyword),
-        FieldTest::Range(_) => false,
-        FieldTest::IsEmpty(_) | FieldTest::IsNull(_) => true,
-    }
-}
 
 /// Sorted, distinct keywords and their rows.
 #[derive(Debug)]

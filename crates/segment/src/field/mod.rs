@@ -21,11 +21,19 @@
 
 pub mod rows;
 
+pub mod order;
+
 pub(crate) mod postings;
 
 pub(crate) mod keyword;
 
-pub(crate) mod integer;
+pub(crate) mod sorted;
+
+pub(crate) mod number;
+
+pub(crate) mod uuid;
+
+mod values;
 
 pub mod block;
 
@@ -39,6 +47,7 @@ use crate::payload::Payload;
 use crate::payload::filter::FieldTest;
 use crate::payload::path::JsonPath;
 use block::Block;
+use order::{Order, Visit};
 use rows::RowBits;
 
 /// What kind of values an index holds. Values of other kinds are known to it only as being there.
@@ -46,8 +55,28 @@ use rows::RowBits;
 pub enum FieldType {
     /// Strings, matched as a whole.
     Keyword,
-    /// Numbers: integers are matched and ranged over, floats ranged over.
+    /// Integers of 64 bits, matched and ranged over. Floats are of another kind, ranges see them too.
     Integer,
+    /// Numbers, ranged over; integers among them are matched too.
+    Float,
+    /// True and false, matched.
+    Bool,
+    /// Texts that spell a moment, ranged over.
+    Datetime,
+    /// Texts that spell a UUID, matched as texts.
+    Uuid,
+}
+
+impl FieldType {
+    /// Every kind.
+    pub const ALL: [Self; 6] = [
+        Self::Keyword,
+        Self::Integer,
+        Self::Float,
+        Self::Bool,
+        Self::Datetime,
+        Self::Uuid,
+    ];
 }
 
 /// An index at one moment: immutable blocks over the rows [0, covered), each with its marks.
@@ -132,6 +161,18 @@ impl FieldIndex {
         Some(())
     }
 
+    /// Visits the values of unchanged rows of the blocks that `order` asks for, with their rows. Each of a
+    /// few lists a block is walked in order, until `visit` breaks, then the next: break where a value
+    /// is past all that are wanted. Nothing for kinds of values that have no order.
+    ///
+    /// The caller has to look itself at [`FieldIndex::changed_rows`] and the rows from
+    /// [`FieldIndex::covered`] on.
+    pub fn walk(&self, order: &Order, visit: Visit<'_>) {
+        for block in &self.blocks {
+            block.walk(order, &mut *visit);
+        }
+    }
+
     /// About how many rows of the blocks pass `test`, changed rows counted as they were; None where
     /// [`FieldIndex::rows_matching`] gives None. Never too low; exact for a single keyword, and for
     /// what every row has at most one value of.
@@ -192,10 +233,7 @@ impl FieldIndex {
     }
 
     fn answers(&self, test: &FieldTest) -> bool {
-        match self.field_type {
-            FieldType::Keyword => keyword::answers(test),
-            FieldType::Integer => integer::answers(test),
-        }
+        values::answers(self.field_type, test)
     }
 }
 

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::builder::{BLOCK_ROWS_MAX, BLOCK_ROWS_MIN, FieldIndexBuilder};
+use super::order::{Direction, OrderValue};
 use super::*;
 use crate::payload::filter::{MatchValue, Range};
 
@@ -316,4 +317,107 @@ fn a_rebuilt_block_answers_for_changed_rows_and_the_old_one_stays_as_it_was() {
         other.with_block(Arc::clone(&new.blocks()[0])).is_none(),
         "no block over these rows"
     );
+}
+
+#[test]
+fn an_integer_is_matched_by_an_index_of_floats_too() {
+    let payloads = [
+        json!({"f": 1}),
+        json!({"f": 1.0}),
+        json!({"f": [1, 2.5]}),
+        json!({"f": u64::MAX}),
+        json!({"f": "1"}),
+    ];
+    let index = indexed(FieldType::Float, &payloads);
+    let one = || integers(&[1]);
+    assert_eq!(rows(&index, &FieldTest::Any(one())).unwrap(), [0, 2]);
+    assert_eq!(
+        rows(&index, &FieldTest::Except(one())).unwrap(),
+        [1, 2, 3, 4]
+    );
+    let range = Range {
+        gt: Some(1.0),
+        ..Range::default()
+    };
+    assert_eq!(rows(&index, &FieldTest::Range(range)).unwrap(), [2, 3]);
+    assert_eq!(index.points_with_field(), 4);
+}
+
+/// Rows with integers, floats, moments, several values and none; over several blocks.
+fn ordered_payloads() -> Vec<Value> {
+    (0..1100_i64)
+        .map(|n| match n % 7 {
+            0 => json!({"f": n * 37 % 101 - 50}),
+            1 => json!({"f": [n % 13, (n % 13) as f64, "x"]}),
+            2 => json!({"f": n as f64 / 8.0 - 40.0}),
+            3 => json!({"f": [format!("2024-01-{:02}T00:00:00Z", n % 31 + 1), -0.0]}),
+            4 => json!({"f": u64::MAX - n as u64}),
+            5 => json!({"f": "2024-01-05"}),
+            _ => json!({"g": n}),
+        })
+        .collect()
+}
+
+#[test]
+fn an_index_visits_the_values_of_its_unchanged_rows_in_their_order() {
+    let payloads = ordered_payloads();
+    let path = JsonPath::parse("f").unwrap();
+    let starts = [
+        None,
+        Some(OrderValue::Integer(3)),
+        Some(OrderValue::Float(-0.5)),
+        Some(OrderValue::Integer(1_704_412_800_000_000)),
+    ];
+    for field_type in [FieldType::Integer, FieldType::Float, FieldType::Datetime] {
+        let index = indexed(field_type, &payloads);
+        index.mark_changed(0);
+        index.mark_changed(703);
+        for (direction, start_from) in [Direction::Ascending, Direction::Descending]
+            .into_iter()
+            .flat_map(|direction| starts.map(|start| (direction, start)))
+        {
+            let order = Order {
+                direction,
+                start_from,
+            };
+            let mut expected = Vec::new();
+            for (row, value) in (0..).zip(&payloads) {
+                let visit = |value| expected.push((value, row));
+                if ![0, 703].contains(&row) {
+                    order.values_in(field_type, &path, &payload(value), visit);
+                }
+            }
+            expected.sort_unstable();
+            expected.dedup();
+            let mut visited = Vec::new();
+            index.walk(&order, &mut |value, row| {
+                visited.push((value, row));
+                std::ops::ControlFlow::Continue(())
+            });
+            // Few lists: the order is turned back at most three times a block.
+            let turned = visited.windows(2).filter(|pair| match direction {
+                Direction::Ascending => pair[1].0 < pair[0].0,
+                Direction::Descending => pair[1].0 > pair[0].0,
+            });
+            assert!(turned.count() < 3 * index.blocks().len());
+            visited.sort_unstable();
+            visited.dedup();
+            assert_eq!(visited, expected, "{field_type:?} {order:?}");
+        }
+    }
+}
+
+#[test]
+fn a_walk_that_breaks_ends_one_list_and_goes_on_with_the_next() {
+    let index = indexed(FieldType::Float, &ordered_payloads());
+    let mut visited = 0;
+    index.walk(&Order::default(), &mut |_, _| {
+        visited += 1;
+        std::ops::ControlFlow::Break(())
+    });
+    assert!(visited > index.blocks().len() && visited <= 3 * index.blocks().len());
+    for unordered in [FieldType::Keyword, FieldType::Bool, FieldType::Uuid] {
+        let index = indexed(unordered, &ordered_payloads());
+        index.walk(&Order::default(), &mut |value, _| panic!("{value:?}"));
+    }
 }

@@ -11,6 +11,7 @@
 pub mod codec;
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 /// First eight bytes of every framed file.
 pub const MAGIC: [u8; 8] = *b"FLATWATR";
@@ -101,12 +102,24 @@ pub fn decode(kind: Kind, bytes: &[u8]) -> Result<(u32, &[u8]), Damage> {
 /// # Errors
 /// As [`decode`]; a version that is not this one.
 pub fn open(kind: Kind, version: u32, bytes: &[u8]) -> Result<codec::Decoder<'_>, Damage> {
+    open_since(kind, version..=version, bytes).map(|(_, input)| input)
+}
+
+/// Version, and a reader of the body, of a framed file of `kind` of any of `versions`.
+///
+/// # Errors
+/// As [`decode`]; a version that is none of these.
+pub fn open_since(
+    kind: Kind,
+    versions: RangeInclusive<u32>,
+    bytes: &[u8],
+) -> Result<(u32, codec::Decoder<'_>), Damage> {
     let (found, body) = decode(kind, bytes)?;
     let input = codec::Decoder::new(body);
-    if found == version {
-        Ok(input)
+    if versions.contains(&found) {
+        Ok((found, input))
     } else {
-        Err(input.damage("version", version.into(), found.into()))
+        Err(input.damage("version", (*versions.end()).into(), found.into()))
     }
 }
 

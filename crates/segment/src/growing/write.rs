@@ -5,6 +5,7 @@
 //! until the shard takes one ([`SegmentWriter::view`]). Stamps are one store each.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use flatwater_index::Row;
 use flatwater_index::hnsw::Hnsw;
@@ -12,6 +13,7 @@ use parking_lot::Mutex;
 use uuid::Uuid;
 
 use super::checkpoint::SegmentState;
+use super::field_build::FieldBuild;
 use crate::chunk::{ChunkWriter, StampPages};
 use crate::dir::Directory;
 use crate::error::SegmentError;
@@ -142,6 +144,7 @@ impl SegmentWriter {
             // No reader will ever hold a view from before the recorded one.
             dead_before: seq,
             dir,
+            closed: AtomicBool::new(false),
             recorded: Mutex::new(Recorded::default()),
         });
         Self {
@@ -333,32 +336,52 @@ impl SegmentWriter {
         Ok(())
     }
 
+    /// Takes over an index that was built beside this writer; the next view holds it.
+    ///
+    /// # Errors
+    /// [`SegmentError::Corrupt`] if a stored payload does not check; there is no new index then.
+    ///
+    /// Cost: the rows and payload changes that it has not followed yet.
+    pub fn adopt(&mut self, build: FieldBuild) -> Result<(), SegmentError> {
+        let field = build.field().to_owned();
+        let builder = build.complete(&self.segment)?;
+        self.fields.insert(&field, builder);
+        Ok(())
+    }
+
     /// Takes over what happened to the segment `since` is a view of, after that view: this one was
-    /// sealed from it. Both have the same rows.
+    /// made of it. `place` tells where a row of that segment went, if it was taken.
     ///
     /// # Errors
     /// [`SegmentError`] where payloads do not fit on the disk or do not check; the segment is not to be
     /// used then.
     ///
-    /// Cost: the stamps set and the payloads changed since.
-    pub fn catch_up(&mut self, since: &SegmentView) -> Result<(), SegmentError> {
+    /// Cost: the stamps of the old segment and the payloads changed since.
+    pub fn catch_up(
+        &mut self,
+        since: &SegmentView,
+        place: &dyn Fn(Row) -> Option<Row>,
+    ) -> Result<(), SegmentError> {
         let from = Arc::clone(since.segment());
+        let is_news = |stamp: SeqNo| stamp > since.watermark();
         for (row, stamp) in from.deleted.iter() {
-            if stamp > since.watermark() {
+            if let Some(row) = place(row).filter(|_| is_news(stamp)) {
                 self.stamp(row, stamp);
             }
         }
         for (column, old) in self.segment.columns.iter().zip(&from.columns) {
             for (row, stamp) in old.stamped_rows() {
-                if stamp > since.watermark() {
+                if let Some(row) = place(row).filter(|_| is_news(stamp)) {
                     column.stamp(row, stamp);
                 }
             }
         }
         for index in since.versions_len()..from.payload.versions_len() {
             let (row, seq, json) = from.payload.version(index)?;
-            self.reserve(0, &[json.len()])?;
-            self.set_payload(row, seq, json);
+            if let Some(row) = place(row) {
+                self.reserve(0, &[json.len()])?;
+                self.set_payload(row, seq, json);
+            }
         }
         Ok(())
     }

@@ -50,6 +50,14 @@ impl BasePayload {
         self.rows.slice(at, at + 1).first().copied().unwrap_or(0)
     }
 
+    /// Bytes of a row's JSON.
+    #[must_use]
+    pub fn json_bytes(&self, row: Row) -> u64 {
+        let at = u64::from(row);
+        let words = self.rows.slice(at, at + 1);
+        words.get(2).map_or(0, |len_and_crc| len_and_crc >> 32)
+    }
+
     /// JSON of a row; none if it has no payload.
     ///
     /// # Errors

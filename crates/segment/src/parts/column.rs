@@ -8,7 +8,7 @@
 use std::sync::{Arc, OnceLock};
 
 use flatwater_index::Row;
-use flatwater_index::codes::{DotPairs, Encoder, Rotation, record};
+use flatwater_index::codes::{Encoder, record};
 use flatwater_index::hnsw::Hnsw;
 use parking_lot::Mutex;
 
@@ -23,8 +23,8 @@ use crate::rows::Rows;
 /// Rows whose mean is the centre of the codes (design, section 3).
 pub const CENTER_ROWS: Row = 1024;
 
-/// Stamp of a row that has no vector of this name.
-const ABSENT: u64 = 0;
+/// Stamp of a row that never had a vector of this name.
+pub(crate) const ABSENT: u64 = 0;
 
 /// Readers' side of one vector.
 #[derive(Debug)]
@@ -54,12 +54,12 @@ struct Centred {
 }
 
 impl Centred {
-    fn new(spec: &VectorSpec, rotation: &Arc<Rotation>, center: &[f32]) -> Self {
-        Self {
-            encoder: Encoder::new(spec.metric, Arc::clone(rotation), center)
-                .with_dot_pairs(DotPairs::Distance),
+    /// None where the vector has no codes.
+    fn new(spec: &VectorSpec, center: &[f32]) -> Option<Self> {
+        Some(Self {
+            encoder: spec.encoder(center)?,
             center: center.to_vec(),
-        }
+        })
     }
 }
 
@@ -71,9 +71,8 @@ impl ColumnCodes {
         codes8: MappedRows<u8>,
         codes1: MappedRows<u8>,
     ) -> Option<Self> {
-        let rotation = spec.rotation.as_ref()?;
         Some(Self {
-            encoder: OnceLock::from(Centred::new(spec, rotation, center)),
+            encoder: OnceLock::from(Centred::new(spec, center)?),
             codes8: Rows::Sealed(codes8),
             codes1: Rows::Sealed(codes1),
         })
@@ -366,28 +365,33 @@ impl ColumnWriter {
     }
 
     fn fix_center(&self, center: &[f32]) {
-        let (Some(codes), Some(rotation)) = (&self.column.codes, &self.column.spec.rotation) else {
-            return;
-        };
-        codes
-            .encoder
-            .get_or_init(|| Centred::new(&self.column.spec, rotation, center));
+        if let Some(codes) = &self.column.codes
+            && let Some(centred) = Centred::new(&self.column.spec, center)
+        {
+            codes.encoder.get_or_init(|| centred);
+        }
     }
 
     /// Mean of those of the first [`CENTER_ROWS`] rows that have this vector; zero if none has.
     fn mean_of_first_rows(&self) -> Vec<f32> {
-        let mut sums = vec![0.0f64; self.column.spec.dim];
-        let mut rows = 0u32;
-        for row in (0..CENTER_ROWS).filter(|&row| self.column.has(row, ABSENT)) {
-            rows += 1;
-            for (sum, x) in sums.iter_mut().zip(self.column.originals.row(row)) {
-                *sum += f64::from(*x);
-            }
-        }
-        sums.iter()
-            .map(|sum| (sum / f64::from(rows.max(1))) as f32)
-            .collect()
+        let rows = (0..CENTER_ROWS).filter(|&row| self.column.has(row, ABSENT));
+        let originals = rows.map(|row| self.column.originals.row(row));
+        mean_of(self.column.spec.dim, originals)
     }
+}
+
+/// Mean of `rows`, each of `dim` values; zero if there are none.
+pub(crate) fn mean_of<'a>(dim: usize, rows: impl Iterator<Item = &'a [f32]>) -> Vec<f32> {
+    let mut sums = vec![0.0f64; dim];
+    let mut count = 0u32;
+    for row in rows {
+        count += 1;
+        for (sum, x) in sums.iter_mut().zip(row) {
+            *sum += f64::from(*x);
+        }
+    }
+    let count = f64::from(count.max(1));
+    sums.iter().map(|sum| (sum / count) as f32).collect()
 }
 
 impl CodeWriters {

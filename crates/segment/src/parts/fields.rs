@@ -46,6 +46,11 @@ impl FieldBuilders {
         for (row, payload) in (0..).zip(rows) {
             builder.push(row, &payload);
         }
+        self.insert(field, builder);
+    }
+
+    /// Maintains an index that has all rows stored so far.
+    pub fn insert(&mut self, field: &str, builder: FieldIndexBuilder) {
         self.builders.insert(field.to_owned(), builder);
         self.refresh();
     }

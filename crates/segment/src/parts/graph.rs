@@ -18,6 +18,7 @@ pub enum Graph {
 #[derive(Debug)]
 pub struct FrozenFiles {
     m: usize,
+    ef_construct: Option<usize>,
     entry: Option<(Row, usize)>,
     base: MappedRows<u32>,
     upper_start: MappedRows<u32>,
@@ -32,11 +33,13 @@ impl FrozenFiles {
     /// [`BadGraph`] where their lengths contradict one another. Links are not looked at.
     pub fn new(
         m: usize,
+        ef_construct: Option<usize>,
         entry: Option<(Row, usize)>,
         [base, upper_start, upper, shapes]: [MappedRows<u32>; 4],
     ) -> Result<Self, BadGraph> {
         let files = Self {
             m,
+            ef_construct,
             entry,
             base,
             upper_start,
@@ -95,6 +98,24 @@ impl Graph {
         match self {
             Self::Growing(graph) => graph.indexed_len(),
             Self::Frozen(files) => files.graph().rows_len(),
+        }
+    }
+
+    /// Links a row asks for.
+    #[must_use]
+    pub fn m(&self) -> usize {
+        match self {
+            Self::Growing(graph) => graph.params().m,
+            Self::Frozen(files) => files.m,
+        }
+    }
+
+    /// Width of the searches that built it, where that is known.
+    #[must_use]
+    pub fn ef_construct(&self) -> Option<usize> {
+        match self {
+            Self::Growing(graph) => Some(graph.params().ef_construct),
+            Self::Frozen(files) => files.ef_construct,
         }
     }
 

@@ -15,6 +15,7 @@ pub mod space;
 pub mod spec;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use flatwater_index::Row;
 use parking_lot::Mutex;
@@ -41,6 +42,8 @@ pub struct Segment {
     /// Rows deleted up to here were dead before any view of this process existed.
     pub(crate) dead_before: SeqNo,
     pub(crate) dir: Arc<dyn Directory>,
+    /// Set once: the segment takes no more rows although there is room.
+    pub(crate) closed: AtomicBool,
     /// The last checkpoint; its lock lets in one checkpoint at a time and no reader.
     pub(crate) recorded: Mutex<Recorded>,
 }
@@ -86,7 +89,14 @@ impl Segment {
     /// Whether it takes no more rows.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.is_sealed() || self.rows_len() >= self.spec.rows_max
+        self.is_sealed()
+            || self.rows_len() >= self.spec.rows_max
+            || self.closed.load(Ordering::Acquire)
+    }
+
+    /// Lets it take no more rows. Not recorded: after a restart it takes rows again.
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::Release);
     }
 
     /// Its vectors, in the order of [`SegmentSpec::vectors`].

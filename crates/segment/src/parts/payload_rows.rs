@@ -156,6 +156,15 @@ impl PayloadRows {
         }
     }
 
+    /// Bytes of the JSON that a view up to `watermark` sees of a row. Reads no payload.
+    #[must_use]
+    pub fn json_bytes(&self, row: Row, watermark: SeqNo) -> u64 {
+        match self.version_at(row, watermark) {
+            Some(version) => version.addr.len.into(),
+            None => self.base.as_ref().map_or(0, |base| base.json_bytes(row)),
+        }
+    }
+
     /// Row, `seq` and JSON of a version.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use flatwater_index::codes::{Encoder, Rotation};
+use flatwater_index::codes::{DotPairs, Encoder, Rotation};
 use flatwater_index::hnsw::Params;
 use flatwater_index::{Metric, Row};
 
@@ -23,6 +23,14 @@ pub struct VectorSpec {
 }
 
 impl VectorSpec {
+    /// The encoder of codes around `center`; none where the vector has no codes. Rows are linked by their
+    /// distance, also where the metric is the dot product (decision 0004).
+    #[must_use]
+    pub(crate) fn encoder(&self, center: &[f32]) -> Option<Encoder> {
+        let rotation = Arc::clone(self.rotation.as_ref()?);
+        Some(Encoder::new(self.metric, rotation, center).with_dot_pairs(DotPairs::Distance))
+    }
+
     /// A vector with the rotation that `seed` gives, where the metric and the dimensions have codes.
     #[must_use]
     pub fn new(name: &str, dim: usize, metric: Metric, hnsw: Option<Params>, seed: u64) -> Self {

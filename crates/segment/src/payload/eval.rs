@@ -10,7 +10,9 @@
 //!   means "has a value" (Qdrant #9050); `any` with an empty list holds for nothing;
 //! - `is_empty` looks at all values of the path together, and the two spellings of `is_empty` and
 //!   `is_null` compile to the same test (Qdrant #10096, #10621);
-//! - `min_should` without conditions holds for nothing (Qdrant #9401).
+//! - `min_should` without conditions holds for nothing (Qdrant #9401);
+//! - inside `nested` an element of the array stands for the payload, and every clause is decided on that
+//!   one element; elements that are no objects are passed over.
 
 use std::collections::HashSet;
 
@@ -18,9 +20,10 @@ use serde_json::Value;
 use thiserror::Error;
 
 use super::Payload;
-use super::filter::{Condition, FieldTest, Filter, MatchValue};
+use super::datetime::Datetime;
+use super::filter::{Bounds, Condition, FieldTest, Filter, MatchValue};
 use super::path::{JsonPath, PathError};
-use super::scalar::{ValueSet, any_element, is_nothing};
+use super::scalar::{ValueSet, any_element, is_nothing, values_in};
 use crate::ids::PointId;
 
 /// Deepest nesting of filters inside filters. Evaluation recurses once a level.
@@ -54,6 +57,7 @@ pub enum FilterError {
 #[derive(Clone, Debug)]
 pub struct CompiledFilter {
     root: Clauses,
+    reads_vectors: bool,
 }
 
 /// The clauses of one filter level.
@@ -77,7 +81,26 @@ pub(crate) struct AtLeast {
 pub(crate) enum Check {
     Field(FieldCheck),
     HasId(HashSet<PointId>),
-    Nested(Clauses),
+    HasVector(String),
+    Elements(Elements),
+    Filter(Clauses),
+}
+
+/// A filter that holds for an element of an array.
+#[derive(Clone, Debug)]
+pub(crate) struct Elements {
+    /// Ends with `[]`.
+    path: JsonPath,
+    clauses: Clauses,
+    /// Tests on whole payloads that hold wherever the condition does.
+    pub(crate) necessary: Vec<FieldCheck>,
+}
+
+/// What is known of a point besides its payload.
+#[derive(Clone, Copy)]
+struct Point<'a> {
+    id: PointId,
+    has_vector: &'a dyn Fn(&str) -> bool,
 }
 
 /// A test on the values under a path.
@@ -99,16 +122,29 @@ impl CompiledFilter {
     pub fn new(filter: &Filter) -> Result<Self, FilterError> {
         let mut compiler = Compiler {
             conditions_left: FILTER_CONDITIONS_MAX,
+            reads_vectors: false,
         };
         Ok(Self {
             root: compiler.clauses(filter, 1)?,
+            reads_vectors: compiler.reads_vectors,
         })
     }
 
-    /// Whether the filter holds for a point.
+    /// Whether the filter holds for a point, `has_vector` telling which vectors it has.
     #[must_use]
-    pub fn matches(&self, id: PointId, payload: &Payload) -> bool {
-        self.root.holds(id, payload)
+    pub fn matches(
+        &self,
+        id: PointId,
+        payload: &Payload,
+        has_vector: &dyn Fn(&str) -> bool,
+    ) -> bool {
+        self.root.holds(payload, Some(Point { id, has_vector }))
+    }
+
+    /// Whether it asks which vectors a point has.
+    #[must_use]
+    pub fn reads_vectors(&self) -> bool {
+        self.reads_vectors
     }
 
     /// The outermost clauses.
@@ -119,6 +155,7 @@ impl CompiledFilter {
 
 struct Compiler {
     conditions_left: usize,
+    reads_vectors: bool,
 }
 
 impl Compiler {
@@ -169,32 +206,41 @@ impl Compiler {
             }
             Condition::IsNull(key) => Check::Field(FieldCheck::new(key, FieldTest::IsNull(true))?),
             Condition::HasId(ids) => Check::HasId(ids.iter().copied().collect()),
-            Condition::Filter(filter) => Check::Nested(self.clauses(filter, depth + 1)?),
+            Condition::HasVector(name) => {
+                self.reads_vectors = true;
+                Check::HasVector(name.clone())
+            }
+            Condition::Nested(nested) => {
+                let clauses = self.clauses(&nested.filter, depth + 1)?;
+                Check::Elements(Elements::new(&nested.key, clauses)?)
+            }
+            Condition::Filter(filter) => Check::Filter(self.clauses(filter, depth + 1)?),
         })
     }
 }
 
 impl Clauses {
-    fn holds(&self, id: PointId, payload: &Payload) -> bool {
-        let holds = |check: &Check| check.holds(id, payload);
+    /// `point` is none where the payload is an element of an array.
+    fn holds(&self, payload: &Payload, point: Option<Point<'_>>) -> bool {
+        let holds = |check: &Check| check.holds(payload, point);
         self.must.iter().all(holds)
             && !self.must_not.iter().any(holds)
             && (self.should.is_empty() || self.should.iter().any(holds))
             && self
                 .min_should
                 .as_ref()
-                .is_none_or(|at_least| at_least.holds(id, payload))
+                .is_none_or(|at_least| at_least.holds(payload, point))
     }
 }
 
 impl AtLeast {
-    fn holds(&self, id: PointId, payload: &Payload) -> bool {
+    fn holds(&self, payload: &Payload, point: Option<Point<'_>>) -> bool {
         // min_count beyond the number of conditions can never be reached, whatever its size.
         !self.checks.is_empty()
             && self
                 .checks
                 .iter()
-                .filter(|c| c.holds(id, payload))
+                .filter(|c| c.holds(payload, point))
                 .take(self.count)
                 .count()
                 == self.count
@@ -202,12 +248,39 @@ impl AtLeast {
 }
 
 impl Check {
-    fn holds(&self, id: PointId, payload: &Payload) -> bool {
+    fn holds(&self, payload: &Payload, point: Option<Point<'_>>) -> bool {
         match self {
             Self::Field(field) => field.holds(payload),
-            Self::HasId(ids) => ids.contains(&id),
-            Self::Nested(clauses) => clauses.holds(id, payload),
+            Self::HasId(ids) => point.is_some_and(|point| ids.contains(&point.id)),
+            Self::HasVector(name) => point.is_some_and(|point| (point.has_vector)(name)),
+            Self::Elements(elements) => elements.holds(payload),
+            Self::Filter(clauses) => clauses.holds(payload, point),
         }
+    }
+}
+
+impl Elements {
+    fn new(key: &str, clauses: Clauses) -> Result<Self, PathError> {
+        let path = JsonPath::parse(key)?.elements();
+        let necessary = clauses.must.iter().filter_map(|check| match check {
+            Check::Field(field) if field.is_kept_by_more_values() => Some(FieldCheck {
+                path: path.join(&field.path),
+                ..field.clone()
+            }),
+            _ => None,
+        });
+        Ok(Self {
+            necessary: necessary.collect(),
+            path,
+            clauses,
+        })
+    }
+
+    fn holds(&self, payload: &Payload) -> bool {
+        self.path.any(payload, &mut |value| match value {
+            Value::Object(element) => self.clauses.holds(element, None),
+            _ => false,
+        })
     }
 }
 
@@ -224,6 +297,20 @@ impl FieldCheck {
         })
     }
 
+    /// Whether the test, where it holds for some values, holds for any more of them too.
+    fn is_kept_by_more_values(&self) -> bool {
+        match &self.test {
+            FieldTest::Value(_)
+            | FieldTest::Any(_)
+            | FieldTest::Except(_)
+            | FieldTest::Range(_)
+            | FieldTest::DatetimeRange(_) => true,
+            FieldTest::ValuesCount(counts) => !counts.contains(0),
+            FieldTest::IsEmpty(wanted) => !wanted,
+            FieldTest::IsNull(wanted) => *wanted,
+        }
+    }
+
     fn holds(&self, payload: &Payload) -> bool {
         match &self.test {
             FieldTest::Value(wanted) => self.any(payload, |value| equals(wanted, value)),
@@ -235,6 +322,11 @@ impl FieldCheck {
                 payload,
                 |value| matches!(value, Value::Number(n) if range.holds(n)),
             ),
+            FieldTest::DatetimeRange(bounds) => self.any(
+                payload,
+                |value| matches!(value, Value::String(s) if is_inside(bounds, s)),
+            ),
+            FieldTest::ValuesCount(counts) => self.has_count(payload, counts),
             FieldTest::IsEmpty(wanted) => self.is_empty(payload) == *wanted,
             FieldTest::IsNull(wanted) => self.any(payload, Value::is_null) == *wanted,
         }
@@ -245,9 +337,22 @@ impl FieldCheck {
             .any(payload, &mut |value| any_element(value, &test))
     }
 
+    fn has_count(&self, payload: &Payload, counts: &Bounds<usize>) -> bool {
+        let mut is_missing = true;
+        let holds = self.path.any(payload, &mut |value| {
+            is_missing = false;
+            counts.contains(values_in(value))
+        });
+        holds || (is_missing && counts.contains(0))
+    }
+
     fn is_empty(&self, payload: &Payload) -> bool {
         !self.path.any(payload, &mut |value| !is_nothing(value))
     }
+}
+
+fn is_inside(bounds: &Bounds<Datetime>, text: &str) -> bool {
+    Datetime::parse(text).is_some_and(|moment| bounds.contains(moment))
 }
 
 fn equals(wanted: &MatchValue, value: &Value) -> bool {

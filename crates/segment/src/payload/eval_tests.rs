@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::payload::filter::{FieldCondition, MinShould, Range};
+use crate::payload::filter::{FieldCondition, MinShould, NestedCondition, Range};
 
 fn field(key: &str, test: FieldTest) -> Condition {
     Condition::Field(FieldCondition {
@@ -21,7 +21,9 @@ fn must(condition: Condition) -> Filter {
 
 fn holds_filter(filter: &Filter, payload: &Value) -> bool {
     let filter = CompiledFilter::new(filter).unwrap();
-    filter.matches(PointId::Num(1), payload.as_object().unwrap())
+    filter.matches(PointId::Num(1), payload.as_object().unwrap(), &|name| {
+        name == "v"
+    })
 }
 
 fn holds(condition: Condition, payload: &Value) -> bool {
@@ -233,9 +235,182 @@ fn clauses_combine_as_all_of_must_one_of_should_none_of_must_not() {
 fn has_id_looks_at_the_id_alone() {
     let filter = must(Condition::HasId(vec![PointId::Num(7), PointId::Uuid(9)]));
     let filter = CompiledFilter::new(&filter).unwrap();
-    assert!(filter.matches(PointId::Num(7), &Payload::new()));
-    assert!(filter.matches(PointId::Uuid(9), &Payload::new()));
-    assert!(!filter.matches(PointId::Num(9), &Payload::new()));
+    let matches = |id| filter.matches(id, &Payload::new(), &|_| true);
+    assert!(matches(PointId::Num(7)));
+    assert!(matches(PointId::Uuid(9)));
+    assert!(!matches(PointId::Num(9)));
+}
+
+#[test]
+fn has_vector_looks_at_the_names_of_vectors_alone() {
+    let payload = json!({"w": 1});
+    assert!(holds(Condition::HasVector("v".into()), &payload));
+    assert!(!holds(Condition::HasVector("w".into()), &payload));
+    assert!(!holds(Condition::HasVector(String::new()), &payload));
+    let reads = |condition| {
+        CompiledFilter::new(&must(condition))
+            .unwrap()
+            .reads_vectors()
+    };
+    let inner = must(Condition::HasVector("v".into()));
+    assert!(reads(Condition::Filter(inner.clone())));
+    assert!(reads(nested("a", inner)));
+    assert!(!reads(Condition::IsNull("v".into())));
+}
+
+#[test]
+fn the_count_of_values_is_that_of_an_array_or_one_or_none() {
+    let holds_from = |key: &str, from, to, payload: &Value| {
+        let counts = Bounds {
+            gte: Some(from),
+            lt: Some(to),
+            ..Bounds::default()
+        };
+        holds(field(key, FieldTest::ValuesCount(counts)), payload)
+    };
+    for (payload, count) in [
+        (json!({}), 0),
+        (json!({"a": null}), 0),
+        (json!({"a": []}), 0),
+        (json!({"a": {}}), 1),
+        (json!({"a": "text"}), 1),
+        (json!({"a": [null]}), 1),
+        (json!({"a": [1, [2, 3], null]}), 3),
+    ] {
+        for wanted in 0..5 {
+            let holds = holds_from("a", wanted, wanted + 1, &payload);
+            assert_eq!(holds, wanted == count, "{payload} {wanted}");
+        }
+    }
+    let payload = json!({"a": [{"b": 1}, {"b": [1, 2]}, {"c": 1}]});
+    assert!(holds_from("a[].b", 2, 3, &payload) && holds_from("a[].b", 1, 2, &payload));
+    assert!(!holds_from("a[].b", 0, 1, &payload) && !holds_from("a[].b", 3, 9, &payload));
+    assert!(!holds_from("a[].b", 4, 2, &payload));
+}
+
+#[test]
+fn a_moment_is_compared_by_time_and_not_by_its_spelling() {
+    let range = FieldTest::DatetimeRange(Bounds {
+        gte: Datetime::parse("2024-01-01T00:00:00Z"),
+        lt: Datetime::parse("2024-01-01T01:00:00Z"),
+        ..Bounds::default()
+    });
+    for (value, inside) in [
+        (json!("2024-01-01"), true),
+        (json!("2024-01-01T02:30:00+02:00"), true),
+        (json!("2023-12-31 20:30:00 -04:00"), true),
+        (json!(["never", "2024-01-01 00:59:59.999999"]), true),
+        (json!("2024-01-01T01:00:00Z"), false),
+        (json!("2024-01-01T00:30:00+02:00"), false),
+        (json!(1_704_067_200_000_000_i64), false),
+        (json!(null), false),
+    ] {
+        let payload = json!({ "t": value });
+        assert_eq!(
+            holds(field("t", range.clone()), &payload),
+            inside,
+            "{payload}"
+        );
+    }
+}
+
+fn nested(key: &str, filter: Filter) -> Condition {
+    let key = key.to_owned();
+    Condition::Nested(NestedCondition { key, filter })
+}
+
+fn is(key: &str, keyword: &str) -> Condition {
+    field(
+        key,
+        FieldTest::Value(MatchValue::Keyword(keyword.to_owned())),
+    )
+}
+
+/// Qdrant's example of nested filters.
+#[test]
+fn nested_clauses_are_decided_on_one_element_at_a_time() {
+    let first = json!({"diet": [
+        {"food": "leaves", "likes": false}, {"food": "meat", "likes": true},
+    ]});
+    let second = json!({"diet": [
+        {"food": "leaves", "likes": true}, {"food": "meat", "likes": false},
+    ]});
+    let likes = |flag| field("likes", FieldTest::Value(MatchValue::Bool(flag)));
+    let meat_liked = Filter {
+        must: vec![is("food", "meat"), likes(true)],
+        ..Filter::default()
+    };
+    let flat = Filter {
+        must: vec![
+            is("diet[].food", "meat"),
+            field("diet[].likes", FieldTest::Value(MatchValue::Bool(true))),
+        ],
+        ..Filter::default()
+    };
+    assert!(holds_filter(&flat, &first) && holds_filter(&flat, &second));
+    for key in ["diet", "diet[]"] {
+        assert!(holds(nested(key, meat_liked.clone()), &first));
+        assert!(!holds(nested(key, meat_liked.clone()), &second));
+    }
+    // "none of" inside: an element for which it holds; outside: no element for which it holds.
+    let not_meat = Filter {
+        must_not: vec![is("food", "meat")],
+        ..Filter::default()
+    };
+    let has_other = nested("diet", not_meat.clone());
+    assert!(holds(has_other.clone(), &first));
+    assert!(!holds(
+        has_other.clone(),
+        &json!({"diet": [{"food": "meat"}]})
+    ));
+    let no_meat_at_all = Filter {
+        must_not: vec![nested("diet", must(is("food", "meat")))],
+        ..Filter::default()
+    };
+    assert!(!holds_filter(&no_meat_at_all, &first));
+    assert!(holds_filter(
+        &no_meat_at_all,
+        &json!({"diet": [{"food": "leaves"}]})
+    ));
+    assert!(holds_filter(&no_meat_at_all, &json!({})));
+    for nothing in [
+        json!({}),
+        json!({"diet": []}),
+        json!({"diet": {"food": "fish"}}),
+        json!({"diet": ["fish", null, [{"food": "fish"}]]}),
+    ] {
+        assert!(!holds(has_other.clone(), &nothing), "{nothing}");
+    }
+}
+
+#[test]
+fn an_element_is_no_point_and_has_arrays_of_its_own() {
+    let payload = json!({"a": [{"b": [{"c": 1}, {"c": 2}]}, {"b": [{"c": 3}]}]});
+    let c = |n| field("c", FieldTest::Value(MatchValue::Integer(n)));
+    let b = |n| nested("b", must(c(n)));
+    let both = |x, y| {
+        nested(
+            "a",
+            Filter {
+                must: vec![b(x), b(y)],
+                ..Filter::default()
+            },
+        )
+    };
+    assert!(holds(both(1, 2), &payload) && !holds(both(1, 3), &payload));
+    assert!(holds(nested("a[].b", must(c(3))), &payload));
+    for of_points in [
+        Condition::HasId(vec![PointId::Num(1)]),
+        Condition::HasVector("v".into()),
+    ] {
+        assert!(holds(of_points.clone(), &payload));
+        assert!(!holds(nested("a", must(of_points.clone())), &payload));
+        let not = Filter {
+            must_not: vec![of_points],
+            ..Filter::default()
+        };
+        assert!(holds(nested("a", not), &payload));
+    }
 }
 
 #[test]
@@ -244,6 +419,9 @@ fn a_filter_past_its_limits_is_refused_with_the_limit() {
         (1..levels).fold(Filter::default(), |inner, _| must(Condition::Filter(inner)))
     };
     assert!(CompiledFilter::new(&nested(FILTER_DEPTH_MAX)).is_ok());
+    let deepest = self::nested("a", nested(FILTER_DEPTH_MAX - 1));
+    assert!(CompiledFilter::new(&must(deepest.clone())).is_ok());
+    assert!(CompiledFilter::new(&must(Condition::Filter(must(deepest)))).is_err());
     let error = CompiledFilter::new(&nested(FILTER_DEPTH_MAX + 1)).unwrap_err();
     assert_eq!(
         error,

@@ -1,5 +1,6 @@
 //! Syntax tree of a filter, as Qdrant defines its meaning.
 
+use super::datetime::Datetime;
 use crate::ids::PointId;
 
 /// A boolean combination of conditions. An absent clause does not constrain.
@@ -35,8 +36,22 @@ pub enum Condition {
     IsEmpty(String),
     /// A value under the path is null, or an array that contains null.
     IsNull(String),
-    /// A nested filter.
+    /// The point has a vector of this name, `""` for the unnamed one.
+    HasVector(String),
+    /// A filter that holds for an element of an array.
+    Nested(NestedCondition),
+    /// A filter inside the filter.
     Filter(Filter),
+}
+
+/// A filter on the objects in an array, each looked at as a payload of its own; it holds if it holds
+/// for one of them. An element is no point: `has_id` and `has_vector` hold for none.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NestedCondition {
+    /// Payload path of the array, with `[]` at its end or without.
+    pub key: String,
+    /// The filter, with paths inside the element.
+    pub filter: Filter,
 }
 
 /// A test on the values found under a payload path; it holds if any value passes.
@@ -59,6 +74,11 @@ pub enum FieldTest {
     Except(Vec<MatchValue>),
     /// A number inside these bounds (compared as f64; integers compared exactly where they fit).
     Range(Range),
+    /// A text that spells a moment inside these bounds.
+    DatetimeRange(Bounds<Datetime>),
+    /// The number of values is inside these bounds: an array has that of its elements, null has none,
+    /// anything else is one, and where nothing is found there is none.
+    ValuesCount(Bounds<usize>),
     /// `is_empty: true` (or its opposite) written inside a field condition.
     IsEmpty(bool),
     /// `is_null: true` (or its opposite) written inside a field condition.
@@ -77,14 +97,28 @@ pub enum MatchValue {
 }
 
 /// Bounds of a range; all that are given must hold.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Range {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds<T> {
     /// Value < this.
-    pub lt: Option<f64>,
+    pub lt: Option<T>,
     /// Value <= this.
-    pub lte: Option<f64>,
+    pub lte: Option<T>,
     /// Value > this.
-    pub gt: Option<f64>,
+    pub gt: Option<T>,
     /// Value >= this.
-    pub gte: Option<f64>,
+    pub gte: Option<T>,
+}
+
+/// Bounds of numbers.
+pub type Range = Bounds<f64>;
+
+impl<T> Default for Bounds<T> {
+    fn default() -> Self {
+        Self {
+            lt: None,
+            lte: None,
+            gt: None,
+            gte: None,
+        }
+    }
 }

@@ -98,6 +98,24 @@ impl JsonPath {
         &self.steps
     }
 
+    /// The path of the elements of the array at this path, `a[]` for `a` and for `a[]`.
+    #[must_use]
+    pub(crate) fn elements(mut self) -> Self {
+        if self.steps.last() != Some(&Step::All) {
+            self.steps.push(Step::All);
+        }
+        self
+    }
+
+    /// The path of `inside`, which begins at the values of this path.
+    #[must_use]
+    pub(crate) fn join(&self, inside: &Self) -> Self {
+        let steps = self.steps.iter().chain(&inside.steps);
+        Self {
+            steps: steps.cloned().collect(),
+        }
+    }
+
     /// Calls `visit` with every value found under the path, in document order.
     pub fn values<'p>(&self, payload: &'p Payload, mut visit: impl FnMut(&'p Value)) {
         self.any(payload, &mut |value| {

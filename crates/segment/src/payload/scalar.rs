@@ -9,7 +9,7 @@ use std::collections::HashSet;
 
 use serde_json::{Number, Value};
 
-use super::filter::{MatchValue, Range};
+use super::filter::{Bounds, MatchValue, Range};
 
 /// Whether `test` holds for `value`, or for an element of it if it is an array.
 pub(crate) fn any_element(value: &Value, mut test: impl FnMut(&Value) -> bool) -> bool {
@@ -25,6 +25,15 @@ pub(crate) fn is_nothing(value: &Value) -> bool {
         Value::Null => true,
         Value::Array(items) => items.is_empty(),
         _ => false,
+    }
+}
+
+/// How many values `values_count` sees in this one.
+pub(crate) fn values_in(value: &Value) -> usize {
+    match value {
+        Value::Null => 0,
+        Value::Array(items) => items.len(),
+        _ => 1,
     }
 }
 
@@ -88,7 +97,9 @@ impl Range {
             None => number.as_f64().is_some_and(|float| self.holds_float(float)),
         }
     }
+}
 
+impl<T: Copy> Bounds<T> {
     /// The lower bounds alone.
     pub(crate) fn lower_bounds(&self) -> Self {
         Self {
@@ -107,14 +118,23 @@ impl Range {
         }
     }
 
-    fn allows(&self, compare: impl Fn(f64) -> Option<Ordering>) -> bool {
-        let holds = |bound: Option<f64>, good: fn(Ordering) -> bool| {
+    /// Whether a value that `compare` compares with a bound lies inside.
+    fn allows(&self, compare: impl Fn(T) -> Option<Ordering>) -> bool {
+        let holds = |bound: Option<T>, good: fn(Ordering) -> bool| {
             bound.is_none_or(|bound| compare(bound).is_some_and(good))
         };
         holds(self.lt, Ordering::is_lt)
             && holds(self.lte, Ordering::is_le)
             && holds(self.gt, Ordering::is_gt)
             && holds(self.gte, Ordering::is_ge)
+    }
+}
+
+impl<T: Copy + Ord> Bounds<T> {
+    /// Whether a value lies inside.
+    #[must_use]
+    pub fn contains(&self, value: T) -> bool {
+        self.allows(|bound| Some(value.cmp(&bound)))
     }
 }
 
@@ -127,7 +147,7 @@ fn exact_integer(number: &Number) -> Option<i128> {
 }
 
 /// Exact order of an integer that fits in 65 bits and a float; None for NaN.
-fn compare_integer(value: i128, bound: f64) -> Option<Ordering> {
+pub(crate) fn compare_integer(value: i128, bound: f64) -> Option<Ordering> {
     // 2^65: every integer here is smaller in size, and below it `as i128` is exact.
     const BEYOND: f64 = 36_893_488_147_419_103_232.0;
     if bound.is_nan() {

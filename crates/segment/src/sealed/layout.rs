@@ -11,7 +11,8 @@ use crate::ids::SeqNo;
 /// Describes the segment; a directory with this file is a sealed segment.
 pub(super) const SEGMENT_FILE: &str = "segment";
 const SEGMENT_KIND: Kind = *b"SEAL";
-const VERSION: u32 = 1;
+/// Version 1 did not say with which `ef_construct` a graph was built.
+const VERSION: u32 = 2;
 
 pub(super) const HEADS: (&str, Kind) = ("sealed-heads", *b"HEAD");
 pub(super) const IDS: (&str, Kind) = ("sealed-ids", *b"IDNO");
@@ -68,6 +69,8 @@ pub(super) struct VectorFacts {
 pub(super) struct GraphFacts {
     /// Links a row asks for.
     pub(super) m: usize,
+    /// Width of the searches that built it, where that is known.
+    pub(super) ef_construct: Option<usize>,
     /// Entry point and its level.
     pub(super) entry: Option<(Row, usize)>,
 }
@@ -87,6 +90,7 @@ impl SegmentFacts {
             out.bool(vector.graph.is_some());
             if let Some(graph) = &vector.graph {
                 out.u64(graph.m as u64);
+                out.u64(graph.ef_construct.unwrap_or_default() as u64);
                 out.bool(graph.entry.is_some());
                 if let Some((row, level)) = graph.entry {
                     out.u32(row);
@@ -98,7 +102,7 @@ impl SegmentFacts {
     }
 
     fn decode(bytes: &[u8]) -> Result<Self, Damage> {
-        let mut input = file::open(SEGMENT_KIND, VERSION, bytes)?;
+        let (version, mut input) = file::open_since(SEGMENT_KIND, 1..=VERSION, bytes)?;
         let rows = input.u32()?;
         let seq = input.u64()?;
         let vectors = (0..input.count(10)?)
@@ -111,7 +115,7 @@ impl SegmentFacts {
                         None
                     },
                     graph: if input.bool()? {
-                        Some(decode_graph(&mut input)?)
+                        Some(decode_graph(&mut input, version)?)
                     } else {
                         None
                     },
@@ -132,9 +136,16 @@ impl SegmentFacts {
     }
 }
 
-fn decode_graph(input: &mut Decoder<'_>) -> Result<GraphFacts, Damage> {
+fn decode_graph(input: &mut Decoder<'_>, version: u32) -> Result<GraphFacts, Damage> {
+    let m = input.u64()? as usize;
+    let ef_construct = if version == 1 {
+        0
+    } else {
+        input.u64()? as usize
+    };
     Ok(GraphFacts {
-        m: input.u64()? as usize,
+        m,
+        ef_construct: (ef_construct > 0).then_some(ef_construct),
         entry: if input.bool()? {
             Some((input.u32()?, input.u64()? as usize))
         } else {
@@ -175,6 +186,7 @@ mod tests {
                     center: Some(vec![0.5, -1.0]),
                     graph: Some(GraphFacts {
                         m: 16,
+                        ef_construct: Some(100),
                         entry: Some((3, 2)),
                     }),
                 },

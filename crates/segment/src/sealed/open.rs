@@ -197,7 +197,12 @@ impl ColumnOpener<'_> {
 
     fn graph(&self, facts: GraphFacts) -> Result<FrozenFiles, SegmentError> {
         let files = self.graph_files()?;
-        FrozenFiles::new(facts.m, facts.entry, files.clone()).map_err(|bad| {
+        let GraphFacts {
+            m,
+            ef_construct,
+            entry,
+        } = facts;
+        FrozenFiles::new(m, ef_construct, entry, files.clone()).map_err(|bad| {
             // Which file it is, its checksum tells.
             let damaged = files.iter().find_map(|rows| rows.file().verify().err());
             damaged.map_or_else(

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use bytemuck::Pod;
 use flatwater_index::Row;
 
+use super::files;
 use super::layout::{self, GraphFacts, SegmentFacts, VectorFacts};
 use super::state::SealedState;
 use crate::dir::Directory;
@@ -15,7 +16,6 @@ use crate::error::SegmentError;
 use crate::file::Kind;
 use crate::growing::checkpoint::{deleted_in, stamps_in};
 use crate::mapped::MappedWriter;
-use crate::parts::base::{self, BASE_WORDS};
 use crate::parts::column::VectorColumn;
 use crate::parts::graph::Graph;
 use crate::points::heads::HEAD_WORDS;
@@ -67,14 +67,11 @@ pub fn seal(
         .map(|(index, column)| sealer.vector(index, column))
         .collect::<Result<_, _>>()?;
     let state = SealedState {
-        seq: view.watermark(),
-        versions: 0,
-        blobs_end: crate::chunk::BlobPos::default(),
-        versions_crc: 0,
         deleted: deleted_in(view),
         stamps: (view.segment().columns().iter())
             .map(|column| stamps_in(view, column))
             .collect(),
+        ..SealedState::untouched(view.watermark())
     };
     state.write(dir.as_ref())?;
     let facts = SegmentFacts {
@@ -132,32 +129,8 @@ impl Sealer<'_> {
     }
 
     fn payload(&self) -> Result<(), SealError> {
-        let (rows, payload) = (self.view.rows_len(), self.view.segment().payload());
-        let mut places = Vec::with_capacity(rows as usize * BASE_WORDS);
-        let mut bytes = 0u64;
-        for row in 0..rows {
-            self.look(row)?;
-            match payload.json_at(row, self.view.watermark())? {
-                Some((seq, json)) => {
-                    places.extend(base::encode_row(seq, bytes, json));
-                    bytes += json.len() as u64;
-                }
-                None => places.extend(base::NO_PAYLOAD),
-            }
-        }
-        let (name, kind) = layout::PAYLOAD_ROWS;
-        let mut file = MappedWriter::create(self.dir, name, kind, BASE_WORDS, rows.into())?;
-        file.push(&places);
-        file.finish()?;
-        let (name, kind) = layout::PAYLOAD_JSON;
-        let mut file = MappedWriter::create(self.dir, name, kind, 1, bytes)?;
-        for row in 0..rows {
-            self.look(row)?;
-            if let Some((_, json)) = payload.json_at(row, self.view.watermark())? {
-                file.push(json);
-            }
-        }
-        Ok(file.finish()?)
+        let rows = (0..self.view.rows_len()).map(|row| (self.view, row));
+        files::write_payload(self.dir, rows, |row| self.look(row))
     }
 
     fn vector(&self, index: usize, column: &VectorColumn) -> Result<VectorFacts, SealError> {
@@ -194,18 +167,10 @@ impl Sealer<'_> {
             Graph::Growing(graph) => graph.freeze(),
             Graph::Frozen(files) => files.parts(),
         };
-        let (names, kinds) = (layout::graph_names(index), layout::GRAPH_KINDS);
-        let arrays = [&parts.base, &parts.upper_start, &parts.upper, &parts.shapes];
-        for ((name, kind), array) in names.iter().zip(kinds).zip(arrays) {
-            let mut file = MappedWriter::create(self.dir, name, kind, 1, array.len() as u64)?;
-            for values in array.chunks(ROWS_PER_LOOK as usize * 64) {
-                self.look(0)?;
-                file.push(values);
-            }
-            file.finish()?;
-        }
+        files::write_graph(self.dir, index, &parts, self.cancel)?;
         Ok(GraphFacts {
             m: parts.m,
+            ef_construct: graph.ef_construct(),
             entry: parts.entry,
         })
     }

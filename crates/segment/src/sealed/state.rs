@@ -43,6 +43,18 @@ pub(crate) struct SealedState {
 }
 
 impl SealedState {
+    /// A segment as it was written from views up to `seq`.
+    pub(super) fn untouched(seq: SeqNo) -> Self {
+        Self {
+            seq,
+            versions: 0,
+            blobs_end: BlobPos::default(),
+            versions_crc: 0,
+            deleted: Vec::new(),
+            stamps: Vec::new(),
+        }
+    }
+
     fn encode(&self) -> Vec<u8> {
         let mut out = Encoder::new();
         out.u64(self.seq);

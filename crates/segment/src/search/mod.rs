@@ -5,6 +5,7 @@
 //!    the originals for the few first rows that have no codes yet. No live row is left out.
 //! 3. Every candidate is scored again with its original vector: reported scores are exact.
 
+pub mod order;
 pub mod plan;
 
 use std::cell::RefCell;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use flatwater_api::error::{ApiError, Result};
 use flatwater_engine::collection::update::{Update, UpdateResult, UpdateStatus};
+use flatwater_engine::collection::{Collection, PreparedUpdate};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
@@ -36,6 +37,20 @@ pub(crate) async fn update(
     decode: impl FnOnce() -> Result<Update> + Send + 'static,
 ) -> Result<Option<UpdateResult>> {
     let engine = app.engine()?;
+    let prepare = move || {
+        let collection = find(&engine, &name)?;
+        let update = collection.prepare(decode()?)?;
+        Ok((collection, update))
+    };
+    submit(app, wishes, prepare).await
+}
+
+/// [`update`] of what `prepare` makes on a blocking thread.
+async fn submit(
+    app: &App,
+    wishes: Wishes,
+    prepare: impl FnOnce() -> Result<(Arc<Collection>, PreparedUpdate)> + Send + 'static,
+) -> Result<Option<UpdateResult>> {
     let Wishes { wait, timeout_s } = wishes;
     let after_s = timeout_s.unwrap_or(NO_TIMEOUT_S).min(NO_TIMEOUT_S);
     let deadline = Instant::now() + Duration::from_secs(after_s);
@@ -45,11 +60,10 @@ pub(crate) async fn update(
         let permit = decoders.acquire_owned().await;
         blocking(move || {
             let _permit = permit;
-            let collection = find(&engine, &name)?;
-            let update = decode()?;
+            let (collection, update) = prepare()?;
             // The receiver is gone when the time limit has passed.
             let on_ack = Box::new(move |result| drop(sender.send(result)));
-            Ok(collection.update(update, wait, on_ack)?)
+            Ok(collection.submit(update, wait, on_ack)?)
         })
         .await
     };
@@ -69,8 +83,9 @@ pub(crate) async fn update(
     }
 }
 
-/// Applies updates one after another and returns their acknowledgements. The first that is refused ends
-/// it: those before it are applied, as in Qdrant.
+/// Applies updates one after another and returns their acknowledgements. All are validated before the
+/// first one is applied. What fails after that (a full disk, new vectors of a point that is not there)
+/// ends it: those before it are applied, as in Qdrant.
 ///
 /// With `wait` the last one waits for a sync that covers all before it.
 pub(crate) async fn update_in_order(
@@ -79,14 +94,20 @@ pub(crate) async fn update_in_order(
     wishes: Wishes,
     updates: Vec<Update>,
 ) -> Result<Vec<Option<UpdateResult>>> {
-    // An unknown collection is refused with no update too.
-    find(&*app.engine()?, name)?;
-    let last = updates.len().saturating_sub(1);
-    let mut results = Vec::with_capacity(updates.len());
-    for (at, one) in updates.into_iter().enumerate() {
+    // An unknown collection is refused with no update too. All go to this one, whatever comes to have
+    // its name meanwhile.
+    let collection = find(&*app.engine()?, name)?;
+    let prepared = {
+        let collection = Arc::clone(&collection);
+        let prepare = move |update| -> Result<PreparedUpdate> { Ok(collection.prepare(update)?) };
+        blocking(move || updates.into_iter().map(prepare).collect::<Result<Vec<_>>>()).await?
+    };
+    let last = prepared.len().saturating_sub(1);
+    let mut results = Vec::with_capacity(prepared.len());
+    for (at, one) in prepared.into_iter().enumerate() {
         let wait = wishes.wait && at == last;
-        let wishes = Wishes { wait, ..wishes };
-        results.push(update(app, name.to_owned(), wishes, move || Ok(one)).await?);
+        let (wishes, collection) = (Wishes { wait, ..wishes }, Arc::clone(&collection));
+        results.push(submit(app, wishes, move || Ok((collection, one))).await?);
     }
     let is_synced = results.last().is_some_and(Option::is_some);
     if wishes.wait && is_synced {
