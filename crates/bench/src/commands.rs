@@ -5,7 +5,7 @@ use std::error::Error;
 use crate::options::{Flag, Given, help};
 use crate::report::run::Run;
 use crate::study::setup::{self, Setup};
-use crate::study::{contention, merge, optimizers};
+use crate::study::{contention, merge, optimizers, wire};
 use crate::{interrupt, report};
 
 /// A command: its name, what it does, its tables of options.
@@ -34,6 +34,12 @@ const COMMANDS: &[Command] = &[
         text: "Qdrant's count of slow requests: searches beside writes, each at a fixed rate",
         flags: &[setup::FLAGS, contention::FLAGS],
         run: contention_study,
+    },
+    Command {
+        name: "wire",
+        text: "what REST and gRPC add: uploads and searches by each, beside the embedded engine",
+        flags: &[setup::FLAGS, wire::FLAGS],
+        run: wire::run,
     },
     Command {
         name: "compare",

@@ -2,7 +2,8 @@
 //!
 //! [`optimizers`] is Qdrant's study of its optimizer settings, [`merge`] Milvus's of its force merge,
 //! [`contention`] Qdrant's count of slow requests beside writes. Each runs *trials* (a configuration
-//! on a fresh collection) and gives one JSON object for each, which reports are made of.
+//! on a fresh collection) and gives one JSON object for each, which reports are made of. [`wire`] is a
+//! measurement of our own: what REST and gRPC add to the engine.
 
 mod configuration;
 pub(crate) mod contention;
@@ -14,3 +15,4 @@ pub(crate) mod setup;
 pub(crate) mod trial;
 mod upload;
 mod watch;
+pub(crate) mod wire;

@@ -81,7 +81,7 @@ impl Setup {
             queries_max: at_least_1("--queries")?,
             seed,
         })?;
-        let target = target(given)?;
+        let target = target_at(given, given.text("--target"))?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Self {
             process: match optional("--pid")? {
@@ -140,10 +140,10 @@ impl Setup {
     }
 }
 
-fn target(given: &Given) -> Result<Box<dyn Target>, Box<dyn Error>> {
+/// Opens the target at `where_`: `embedded`, `http://...` or `grpc://...`.
+pub(crate) fn target_at(given: &Given, where_: &str) -> Result<Box<dyn Target>, Box<dyn Error>> {
     let timeout = Duration::from_secs_f64(given.real("--timeout-s")?.clamp(0.001, 1e6));
     let api_key = given.optional("--api-key").map(str::to_owned);
-    let where_ = given.text("--target");
     if where_ == "embedded" {
         let storage = given.optional("--storage").map(PathBuf::from);
         return Ok(Box::new(Embedded::open(storage, timeout)?));
