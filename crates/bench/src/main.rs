@@ -1,13 +1,25 @@
-//! `flatwater-bench`: measures the embedded engine on a folder of real vectors.
+//! `flatwater-bench`: measures Flatwater, and any server that speaks Qdrant's API.
 //!
+//! `flatwater-bench optimizers` runs a published study, `compare` and `gate` set runs side by side.
 //! `flatwater-bench load FOLDER [ROWS]` loads the rows, searches while they are indexed and after,
 //! and prints what it measured. `flatwater-bench join FOLDER [ROWS]` joins and heals graphs beside
 //! building them anew. `flatwater-bench peers` compares the index with other libraries.
 
+mod commands;
 mod data;
+mod dataset;
+mod interrupt;
 mod join;
 mod load;
+mod measure;
+mod options;
 mod peers;
+mod progress;
+mod report;
+#[cfg(test)]
+mod smoke_tests;
+mod study;
+mod target;
 
 use std::process::ExitCode;
 
@@ -39,7 +51,8 @@ fn main() -> ExitCode {
         ["peers", ref rest @ ..] => {
             peers::Options::parse(rest).and_then(|options| peers::run(&options))
         }
-        _ => Err(USAGE.into()),
+        [name, ref rest @ ..] if commands::is_one(name) => commands::run(name, rest),
+        _ => Err(commands::usage(USAGE).into()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
