@@ -21,6 +21,22 @@ def pytest_report_header():
     ]
 
 
+# These wait for background work, which takes what others leave of the cores: one worker runs them one after
+# the other, first, beside the short ones.
+WAITING = ["test_kill", "test_recall", "test_visibility", "test_sealed", "test_optimizations", "test_bench"]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    def is_waiting(item):
+        return item.path.stem in WAITING
+
+    items.sort(key=lambda item: not is_waiting(item))
+    for item in items:
+        group = "waiting" if is_waiting(item) else item.path.stem
+        item.add_marker(pytest.mark.xdist_group(group))
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
     report = yield
