@@ -278,7 +278,7 @@ impl Part {
         match self.upper.get(level, target) {
             Some((_, list)) => current.extend(list.iter().map(|&k| (row_of(k), Standing::Open))),
             None => {
-                current.extend((context.links.rows(level, target)).map(|r| (r, Standing::Open)))
+                current.extend((context.links.rows(level, target)).map(|r| (r, Standing::Open)));
             }
         }
         for edge in edges.iter().filter(|edge| edge.source != EMPTY) {
