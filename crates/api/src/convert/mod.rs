@@ -14,6 +14,7 @@ pub mod points;
 pub mod query;
 pub mod records;
 pub mod search;
+pub mod segments;
 pub mod settings;
 pub mod upsert;
 

@@ -1,11 +1,12 @@
 //! A collection: what users create, fill and search.
 //!
 //! 1. `prepare` checks an update and brings it into the form that is stored.
-//! 2. `info` tells what a collection is and does.
+//! 2. `info` tells what a collection is and does, `segments` what it is made of.
 //! 3. `files` keeps the configuration on disk; `spec` says what segments are made of under it.
 
 pub mod files;
 pub mod info;
+pub mod segments;
 pub use crate::update;
 mod prepare;
 pub(crate) mod spec;
@@ -33,6 +34,7 @@ use files::CollectionFile;
 use info::{CollectionInfo, OptimizationReport};
 use prepare::Change;
 pub use prepare::PreparedUpdate;
+use segments::SegmentReport;
 use spec::{flush_interval, segment_spec};
 use update::{OnAck, Update, UpdateResult};
 
@@ -192,6 +194,14 @@ impl Collection {
     #[must_use]
     pub fn info(&self) -> CollectionInfo {
         info::collect(self)
+    }
+
+    /// The segments of this moment, oldest first.
+    ///
+    /// # Errors
+    /// `Io` where the files of one cannot be listed.
+    pub fn segments(&self) -> Result<Vec<SegmentReport>> {
+        segments::list(self)
     }
 
     /// Background work of this collection.

@@ -68,15 +68,21 @@ fn column_facts(
         available: column.graph_available(),
         indexed: column.indexed_len(),
         vector_bytes: column.spec().dim as u64 * 4,
-        graph: column.graph().map(|graph| GraphSettings {
-            m: graph.m(),
-            ef_construct: graph.ef_construct(),
-        }),
+        graph: graph_settings(column),
         wanted,
         deleted_vectors: view.deleted_vectors(index),
         is_running: jobs.is_indexing(segment.id(), index),
         is_full: segment.is_full(),
     }
+}
+
+/// Settings of the graph that a vector has; none where it has no graph.
+#[must_use]
+pub fn graph_settings(column: &VectorColumn) -> Option<GraphSettings> {
+    column.graph().map(|graph| GraphSettings {
+        m: graph.m(),
+        ef_construct: graph.ef_construct(),
+    })
 }
 
 /// Limits of the policies under the settings of a collection.

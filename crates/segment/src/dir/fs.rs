@@ -1,4 +1,4 @@
-//! Real files. The one place of the workspace that calls `std::fs`.
+//! Real files. The one place that calls `std::fs` for data.
 //!
 //! A mapped region keeps no file descriptor (the mapping holds the file), so open files are the log's
 //! few and nothing else grows with the data. Only Linux is served: `fallocate`, and `msync` that
@@ -183,6 +183,19 @@ impl Directory for FsDirectory {
 
     fn list(&self) -> Result<Vec<String>> {
         Ok(self.entries(false)?.0)
+    }
+
+    fn sizes(&self) -> Result<Vec<(String, u64)>> {
+        let mut sizes = Vec::new();
+        for name in self.list()? {
+            let path = self.path.join(&name);
+            match fs::metadata(&path) {
+                Ok(facts) => sizes.push((name, facts.len())),
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                Err(e) => return Err(DirError::from_io("looking at", &path, 0, e)),
+            }
+        }
+        Ok(sizes)
     }
 
     fn exists(&self, name: &str) -> Result<bool> {

@@ -201,6 +201,13 @@ pub trait Directory: Send + Sync + Debug {
     /// `Io`.
     fn list(&self) -> Result<Vec<String>>;
 
+    /// Names of the files with their lengths in bytes, sorted; without the lock and unfinished ones, and
+    /// without those that are removed meanwhile.
+    ///
+    /// # Errors
+    /// `Io`.
+    fn sizes(&self) -> Result<Vec<(String, u64)>>;
+
     /// Whether there is a file or subdirectory of this name.
     ///
     /// # Errors

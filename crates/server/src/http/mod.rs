@@ -26,6 +26,7 @@ mod access_log;
 mod collections;
 mod dashboard;
 mod encoding;
+mod ext;
 mod input;
 mod not_served;
 mod path;
@@ -86,7 +87,16 @@ fn any_origin() -> CorsLayer {
 }
 
 fn routes() -> Router<Shared> {
-    collection_routes().merge(point_routes())
+    collection_routes()
+        .merge(point_routes())
+        .merge(ext_routes())
+}
+
+fn ext_routes() -> Router<Shared> {
+    Router::new().route(
+        "/ext/collections/{collection_name}/segments",
+        get(endpoint!(ext::segments)),
+    )
 }
 
 fn collection_routes() -> Router<Shared> {
@@ -107,25 +117,25 @@ fn collection_routes() -> Router<Shared> {
             "/collections/aliases",
             post(endpoint!(collections::change_aliases)),
         )
-        .route("/collections/{c}", collection)
+        .route("/collections/{collection_name}", collection)
         .route(
-            "/collections/{c}/aliases",
+            "/collections/{collection_name}/aliases",
             get(endpoint!(collections::aliases_of)),
         )
         .route(
-            "/collections/{c}/exists",
+            "/collections/{collection_name}/exists",
             get(endpoint!(collections::exists)),
         )
         .route(
-            "/collections/{c}/index",
+            "/collections/{collection_name}/index",
             put(endpoint!(collections::create_index)),
         )
         .route(
-            "/collections/{c}/index/{field}",
+            "/collections/{collection_name}/index/{field_name}",
             delete(endpoint!(collections::delete_index)),
         )
         .route(
-            "/collections/{c}/optimizations",
+            "/collections/{collection_name}/optimizations",
             get(endpoint!(collections::optimizations)),
         )
 }
@@ -136,55 +146,58 @@ fn point_routes() -> Router<Shared> {
     let payload: MethodRouter<Shared> =
         post(endpoint!(points::set_payload)).put(endpoint!(points::overwrite_payload));
     Router::new()
-        .route("/collections/{c}/points", points)
-        .route("/collections/{c}/points/{id}", get(endpoint!(points::get)))
+        .route("/collections/{collection_name}/points", points)
         .route(
-            "/collections/{c}/points/delete",
+            "/collections/{collection_name}/points/{id}",
+            get(endpoint!(points::get)),
+        )
+        .route(
+            "/collections/{collection_name}/points/delete",
             post(endpoint!(points::delete)),
         )
         .route(
-            "/collections/{c}/points/batch",
+            "/collections/{collection_name}/points/batch",
             post(endpoint!(points::update_batch)),
         )
-        .route("/collections/{c}/points/payload", payload)
+        .route("/collections/{collection_name}/points/payload", payload)
         .route(
-            "/collections/{c}/points/payload/delete",
+            "/collections/{collection_name}/points/payload/delete",
             post(endpoint!(points::delete_payload)),
         )
         .route(
-            "/collections/{c}/points/payload/clear",
+            "/collections/{collection_name}/points/payload/clear",
             post(endpoint!(points::clear_payload)),
         )
         .route(
-            "/collections/{c}/points/vectors",
+            "/collections/{collection_name}/points/vectors",
             put(endpoint!(points::update_vectors)),
         )
         .route(
-            "/collections/{c}/points/vectors/delete",
+            "/collections/{collection_name}/points/vectors/delete",
             post(endpoint!(points::delete_vectors)),
         )
         .route(
-            "/collections/{c}/points/scroll",
+            "/collections/{collection_name}/points/scroll",
             post(endpoint!(points::scroll)),
         )
         .route(
-            "/collections/{c}/points/count",
+            "/collections/{collection_name}/points/count",
             post(endpoint!(points::count)),
         )
         .route(
-            "/collections/{c}/points/query",
+            "/collections/{collection_name}/points/query",
             post(endpoint!(points::query)),
         )
         .route(
-            "/collections/{c}/points/query/batch",
+            "/collections/{collection_name}/points/query/batch",
             post(endpoint!(points::query_batch)),
         )
         .route(
-            "/collections/{c}/points/search",
+            "/collections/{collection_name}/points/search",
             post(endpoint!(points::search)),
         )
         .route(
-            "/collections/{c}/points/search/batch",
+            "/collections/{collection_name}/points/search/batch",
             post(endpoint!(points::search_batch)),
         )
 }
