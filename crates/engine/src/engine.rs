@@ -19,7 +19,7 @@ use crate::config::collection::CollectionConfig;
 use crate::error::{EngineError, Result};
 use crate::optimizer;
 use crate::pool::bell::Bell;
-use crate::pool::search::{SearchJob, SearchPool};
+use crate::pool::search::{SearchJob, SearchLoad, SearchPool};
 use crate::shard::{Shard, ShardOptions};
 pub use crate::update::OnAck;
 
@@ -258,6 +258,21 @@ impl Engine {
     /// `Refused` when too many searches wait, `Stopping`.
     pub fn spawn_search(&self, job: SearchJob) -> Result<()> {
         self.search.spawn(job)
+    }
+
+    /// How busy the search threads are now.
+    #[must_use]
+    pub fn search_load(&self) -> SearchLoad {
+        self.search.load()
+    }
+
+    /// The open collections with their names, sorted. Lock-free.
+    #[must_use]
+    pub fn open_collections(&self) -> Vec<(String, Arc<Collection>)> {
+        let collections = self.collections.load();
+        let open = collections.iter();
+        open.map(|(name, collection)| (name.clone(), Arc::clone(collection)))
+            .collect()
     }
 
     /// Stops background work, works off accepted updates, takes a checkpoint of every shard.

@@ -1,9 +1,10 @@
 //! A collection: what users create, fill and search.
 //!
 //! 1. `prepare` checks an update and brings it into the form that is stored.
-//! 2. `info` tells what a collection is and does, `segments` what it is made of.
+//! 2. `info` tells what a collection is and does, `segments` what it is made of, `counts` what is watched.
 //! 3. `files` keeps the configuration on disk; `spec` says what segments are made of under it.
 
+pub mod counts;
 pub mod files;
 pub mod info;
 pub mod segments;
@@ -30,6 +31,7 @@ use crate::query::request::{
     PayloadSelector, Record, ScoredPoint, ScrollPage, ScrollRequest, SearchRequest, VectorSelector,
 };
 use crate::shard::Shard;
+use counts::Counts;
 use files::CollectionFile;
 use info::{CollectionInfo, OptimizationReport};
 use prepare::Change;
@@ -194,6 +196,12 @@ impl Collection {
     #[must_use]
     pub fn info(&self) -> CollectionInfo {
         info::collect(self)
+    }
+
+    /// The numbers of this moment that are watched. Lock-free; O(deleted points).
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        counts::collect(self)
     }
 
     /// The segments of this moment, oldest first.

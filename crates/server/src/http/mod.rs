@@ -28,6 +28,7 @@ mod dashboard;
 mod encoding;
 mod ext;
 mod input;
+mod metrics;
 mod not_served;
 mod path;
 mod points;
@@ -56,6 +57,15 @@ where
     reply::envelope(started, function(app, input).await)
 }
 
+/// `/metrics` alone, for a port of its own.
+pub(crate) fn metrics_service(app: Shared) -> Router {
+    Router::new()
+        .route("/metrics", get(metrics::text))
+        .fallback(not_served::answer)
+        .with_state(app)
+        .layer(encoding::of_answers())
+}
+
 /// The whole interface as one service.
 pub(crate) fn service(app: Shared) -> MapRequest<Router, fn(Request) -> Request> {
     let cors = app.options.service.enable_cors;
@@ -66,13 +76,16 @@ pub(crate) fn service(app: Shared) -> MapRequest<Router, fn(Request) -> Request>
         .layer(CatchPanicLayer::custom(reply::panicked))
         .layer(encoding::of_requests())
         .layer(middleware::from_fn(encoding::refuse_unknown))
-        .layer(middleware::from_fn_with_state(app, access::check))
+        .layer(middleware::from_fn_with_state(
+            Arc::clone(&app),
+            access::check,
+        ))
         .layer(encoding::of_answers());
     if cors {
         router = router.layer(any_origin());
     }
     router
-        .layer(middleware::from_fn(access_log::log))
+        .layer(middleware::from_fn_with_state(app, access_log::log))
         .map_request(path::normalise)
 }
 
@@ -109,6 +122,7 @@ fn collection_routes() -> Router<Shared> {
         .route("/healthz", get(service::alive))
         .route("/livez", get(service::alive))
         .route("/readyz", get(service::ready))
+        .route("/metrics", get(metrics::text))
         .route("/dashboard", get(dashboard::page))
         .route("/dashboard/{*rest}", get(dashboard::page))
         .route("/collections", get(endpoint!(collections::list)))

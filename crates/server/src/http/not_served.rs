@@ -10,8 +10,7 @@ use super::reply;
 
 /// Endpoints of Qdrant's that are not served yet: methods, and the path with `*` for a name. A `**`
 /// at the end stands for anything below.
-const ENDPOINTS: [(&str, &str); 28] = [
-    ("GET", "/metrics"),
+const ENDPOINTS: [(&str, &str); 27] = [
     ("GET", "/telemetry"),
     ("GET DELETE", "/issues"),
     ("GET PUT", "/quotas"),
@@ -87,14 +86,14 @@ mod tests {
             ("POST", "/collections/a/points/query/groups"),
             ("POST", "/collections/a/points/search/matrix/pairs"),
             ("POST", "/collections/a/points/discover/batch"),
-            ("GET", "/metrics"),
+            ("GET", "/telemetry"),
             ("DELETE", "/collections/a/snapshots/x"),
         ] {
             assert!(find(method, path).is_some(), "{method} {path}");
         }
         for (method, path) in [
             ("GET", "/nope"),
-            ("POST", "/metrics"),
+            ("POST", "/telemetry"),
             ("GET", "/collections/a/nope"),
             ("POST", "/collections/a/points/nope"),
             ("PATCH", "/collections"),
