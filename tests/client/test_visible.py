@@ -62,9 +62,14 @@ def test_a_segment_at_work_names_the_job_that_the_list_of_jobs_has(server, name,
 
 
 def test_what_is_not_there_is_a_404_in_the_envelope(server):
-    for path in ["/ext/collections/none/segments"]:
-        reply = server.call("GET", path)
-        assert reply.status == 404 and "none" in reply.error
+    for method, path in [
+        ("GET", "/ext/collections/none/segments"),
+        ("GET", "/ext/collections/none/jobs"),
+        ("POST", "/ext/collections/none/plan"),
+        ("GET", "/collections/none/memory"),
+    ]:
+        reply = server.call(method, path)
+        assert reply.status == 404 and "none" in reply.error, path
 
 
 # One sample of the text format: name, labels, value.
@@ -231,3 +236,144 @@ def test_a_prefix_that_no_metric_can_have_stops_the_start(new_server):
     assert server.process.wait(timeout=20) != 0
     assert "metrics_prefix" in server.log() and "1-" in server.log()
     server.process = None
+
+
+PARTS = {"disk_bytes", "ram_bytes", "cached_bytes", "expected_cache_bytes"}
+
+
+def test_memory_has_qdrants_shape_and_its_parts_add_up(server, name, words):
+    fill(server, name, words.rows[:3000], indexing_threshold=100, max_segment_size=1800)
+    index = {"field_name": "kind", "field_schema": "keyword"}
+    server.call("PUT", f"/collections/{name}/index?wait=true", index).result
+    server.wait_until_idle(name, within=120)
+    memory = server.call("GET", f"/collections/{name}/memory").result
+    assert memory.keys() == {
+        "total", "vectors", "sparse_vectors", "payload", "payload_index", "other"
+    }
+    vector = memory["vectors"][0]
+    assert vector["name"] == "" and memory["sparse_vectors"] == []
+    assert [field["name"] for field in memory["payload_index"]] == ["kind"]
+    parts = [vector["storage"], vector["index"], vector["quantized"], memory["payload"]]
+    parts += [field["usage"] for field in memory["payload_index"]]
+    parts += [memory["other"]["id_tracker"]]
+    for part in (*parts, memory["total"]):
+        assert part.keys() == PARTS and all(n >= 0 for n in part.values())
+        assert part["cached_bytes"] <= part["disk_bytes"]
+    for key in PARTS:
+        assert memory["total"][key] == sum(part[key] for part in parts), key
+    assert vector["storage"]["disk_bytes"] >= 3000 * 384 * 4
+    assert vector["quantized"]["disk_bytes"] >= 3000 * 384
+    assert vector["index"]["disk_bytes"] > 0 and memory["other"]["id_tracker"]["disk_bytes"] > 0
+    # What was just written and searched is in memory.
+    assert memory["total"]["cached_bytes"] > memory["total"]["disk_bytes"] / 2
+    assert memory["payload"]["expected_cache_bytes"] == 0
+
+
+def check_eta(eta):
+    assert eta.keys() == {"seconds", "low_seconds", "high_seconds", "basis", "samples"}
+    assert 0 <= eta["low_seconds"] <= eta["seconds"] <= eta["high_seconds"]
+    assert (eta["basis"], eta["samples"] > 0) in [("prior", False), ("learnt", True)]
+
+
+def test_jobs_have_an_eta_that_is_a_guess_first_and_learnt_later(new_server, words):
+    server = new_server().start()
+    name = "jobs"
+    fill(server, name, words.rows[:5000], indexing_threshold=100)
+    etas, deadline = [], time.monotonic() + 120
+    while not etas:
+        assert time.monotonic() < deadline
+        work = ext(server, name, "jobs")
+        for job in work["running"]:
+            assert job["kind"] in ("indexing", "seal") and job["status"] == "optimizing"
+            assert job["elapsed_sec"] >= 0 and job["rows"] <= 5000
+            check_eta(job["eta"])
+            etas.append(job["eta"])
+            assert work["backlog"]["eta"] is not None
+    assert etas[0]["basis"] == "prior"
+    every = server.call("GET", "/ext/jobs").result
+    assert [one["collection"] for one in every["collections"]] == [name]
+    assert every["collections"][0].keys() - {"collection"} == work.keys()
+    server.wait_until_idle(name, within=120)
+    work = ext(server, name, "jobs")
+    assert work["running"] == [] and work["queued"] == [] and work["held"] is None
+    assert work["backlog"]["eta"] is None
+    done = [job for job in work["completed"] if job["status"] == "done"]
+    assert done and all(job["elapsed_sec"] >= 0 for job in done)
+    # A job that took a moment was learnt from, and is known after a restart.
+    assert any(job["elapsed_sec"] > 0.1 for job in done), done
+    assert server.stop(within=10)[0] == 0
+    server.start()
+    body = {"hnsw_config": {"m": 24}, "optimizers_config": {"indexing_threshold": 1000000}}
+    server.call("PATCH", f"/collections/{name}", body).result
+    packed.upload(server, name, words.rows[5000:7000], ids=range(5000, 7000), wait=True)
+    plan = {"hnsw_config": {"m": 16}, "optimizers_config": {"indexing_threshold": 100}}
+    steps = server.call("POST", f"/ext/collections/{name}/plan", plan).result["steps"]
+    indexing = [step for step in steps if step["kind"] == "indexing"]
+    assert indexing and indexing[0]["eta"]["basis"] == "learnt", steps
+    check_eta(indexing[0]["eta"])
+
+
+def test_a_job_is_cancelled_by_its_id_and_an_unknown_one_is_a_404(server, name, words):
+    fill(server, name, words.rows[:4000], indexing_threshold=100)
+    unknown = uuid.uuid4()
+    reply = server.call("DELETE", f"/ext/collections/{name}/jobs/{unknown}")
+    assert reply.status == 404 and str(unknown) in reply.error
+    reply = server.call("DELETE", f"/ext/collections/{name}/jobs/seven")
+    assert reply.status == 400 and "job_id" in reply.error and "seven" in reply.error
+    # A job that writes a segment anew can be stopped; the work is then begun again.
+    server.wait_until_idle(name, within=180)
+    server.call("PATCH", f"/collections/{name}", {"hnsw_config": {"m": 8}}).result
+    deadline, cancelled = time.monotonic() + 120, None
+    while cancelled is None:
+        assert time.monotonic() < deadline
+        for job in ext(server, name, "jobs")["running"]:
+            path = f"/ext/collections/{name}/jobs/{job['uuid']}"
+            if job["kind"] == "config mismatch" and server.call("DELETE", path).status == 200:
+                cancelled = job["uuid"]
+    while True:
+        assert time.monotonic() < deadline
+        ended = {job["uuid"]: job["status"] for job in ext(server, name, "jobs")["completed"]}
+        if cancelled in ended:
+            break
+    assert ended[cancelled] == {"cancelled": "on request"} or ended[cancelled] == "done"
+
+
+def test_a_dry_run_tells_what_other_settings_would_do_and_changes_nothing(server, name, words):
+    settings = {"indexing_threshold": 100, "max_segment_size": 900, "default_segment_number": 20}
+    fill(server, name, words.rows[:3000], **settings)
+    before = server.wait_until_idle(name, within=180)
+    path = f"/ext/collections/{name}/plan"
+    now = server.call("POST", path).result
+    assert now["steps"] == [] and now["eta"] is None and now["is_complete"]
+    assert now["segments_before"] == now["segments_after"] == before["segments_count"]
+    body = {"optimizers_config": {"default_segment_number": 1, "max_segment_size": 100000}}
+    plan = server.call("POST", path, body).result
+    assert [step["kind"] for step in plan["steps"]] == ["merge"]
+    merge = plan["steps"][0]
+    assert plan["segments_after"] < plan["segments_before"] == before["segments_count"]
+    ids = {s["uuid"] for s in ext(server, name, "segments")["segments"] if s["state"] == "sealed"}
+    assert {segment["uuid"] for segment in merge["segments"]} == ids
+    assert merge["bytes_to_write"] == plan["bytes_to_write"] > merge["points_count"] * 384 * 4
+    check_eta(merge["eta"])
+    held = body | {"optimizers_config": body["optimizers_config"] | {"max_optimization_threads": 0}}
+    assert "max_optimization_threads" in server.call("POST", path, held).result["held"]
+    after = server.call("GET", f"/collections/{name}").result
+    assert after["config"] == before["config"] and after["status"] == "green"
+    # The plan is what happens once the settings are made.
+    server.call("PATCH", f"/collections/{name}", body).result
+    info = server.wait_until_idle(name, within=180)
+    assert info["segments_count"] == plan["segments_after"]
+
+
+def test_a_dry_run_of_settings_that_cannot_be_is_refused_by_name(server, name, words):
+    fill(server, name, words.rows[:10])
+    path = f"/ext/collections/{name}/plan"
+    for body, code, parts in [
+        ({"optimizers_config": {"deleted_threshold": 2.0}}, 422, ["deleted_threshold", "1"]),
+        ({"hnsw_config": {"ef_construct": 1}}, 422, ["ef_construct", "4"]),
+        ({"optimizers_config": 7}, 400, ["optimizers_config", "7"]),
+        ("[", 400, []),
+    ]:
+        reply = server.call("POST", path, body)
+        assert reply.status == code, (body, reply.text)
+        assert all(part in reply.error for part in parts), reply.error

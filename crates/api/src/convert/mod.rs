@@ -7,6 +7,8 @@ pub mod collections;
 pub mod edits;
 pub mod filter;
 pub mod ids;
+pub mod jobs;
+pub mod memory;
 pub mod optimizations;
 pub mod patch;
 pub mod payload;

@@ -1,8 +1,10 @@
 //! What a collection tells of its segments agrees with what was stored.
 
 use flatwater_engine::clock;
+use flatwater_engine::collection::memory::Usage;
 use flatwater_engine::collection::segments::SegmentState;
 use flatwater_engine::collection::update::{Selection, Update};
+use flatwater_engine::config::collection::{FieldSchema, FieldType};
 use flatwater_segment::PointId;
 
 use crate::fixture::{DIM, SEGMENT_ROWS, config, open, upsert, wait_until_green};
@@ -62,4 +64,53 @@ fn segments_tell_their_state_age_size_and_points() {
     for segment in collection.segments().unwrap() {
         assert!(segment.created_at_ms.unwrap() < opened_ms);
     }
+}
+
+#[test]
+fn the_memory_report_counts_each_file_once_and_what_is_kept_in_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = open(folder.path(), 2);
+    engine.create_collection("c", config()).unwrap();
+    let collection = engine.collection("c").unwrap();
+    assert_eq!(collection.memory().unwrap().total, Usage::default());
+    upsert(&collection, 0..SEGMENT_ROWS, 0, false);
+    upsert(&collection, SEGMENT_ROWS..SEGMENT_ROWS + 50, 0, false);
+    let schema = FieldSchema {
+        field_type: FieldType::Keyword,
+        params: None,
+    };
+    let field = "kind".to_owned();
+    let index = Update::CreateFieldIndex { field, schema };
+    collection.update_blocking(index, true).unwrap();
+    wait_until_green(&collection);
+
+    let report = collection.memory().unwrap();
+    let on_disk = collection.segments().unwrap();
+    let on_disk: u64 = on_disk.iter().map(|segment| segment.disk_bytes).sum();
+    // A checkpoint in between may have written a small file.
+    let apart = report.total.disk_bytes.abs_diff(on_disk);
+    assert!(apart < 1 << 16, "{report:?} {on_disk}");
+    let vector = report.vectors[""];
+    let originals = (SEGMENT_ROWS + 50) * DIM as u64 * 4;
+    assert!(vector.storage.disk_bytes >= originals, "{vector:?}");
+    // A sealed graph lies in files, the growing one in memory.
+    assert!(vector.index.disk_bytes > SEGMENT_ROWS * 64 && vector.index.ram_bytes > 0);
+    assert!(vector.quantized.unwrap().disk_bytes >= (SEGMENT_ROWS + 50) * DIM as u64);
+    assert!(report.payload.disk_bytes > 0 && report.fields["kind"].ram_bytes > 0);
+    assert_eq!(
+        report.payload.expected_cache_bytes, 0,
+        "payloads are on the disk by default"
+    );
+    assert!(report.ids.ram_bytes > 50 * 32 && report.ids.disk_bytes > 0);
+    for part in [
+        vector.storage,
+        vector.index,
+        report.payload,
+        report.ids,
+        report.total,
+    ] {
+        assert!(part.cached_bytes <= part.disk_bytes, "{part:?}");
+    }
+    // All of it was just written.
+    assert!(report.total.cached_bytes > originals, "{report:?}");
 }

@@ -8,11 +8,13 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 use memmap2::MmapRaw;
 use rustix::fs::{FallocateFlags, fallocate};
 
+use super::resident::resident_bytes;
 use super::{
     AppendError, AppendFile, DirError, DirLock, Directory, Fsync, LOCK_NAME, Region, Result,
     TEMP_SUFFIX, check_name,
@@ -381,6 +383,13 @@ impl Region for FsRegion {
 
     fn as_ptr(&self) -> *mut u8 {
         self.map.as_mut_ptr()
+    }
+
+    fn resident_bytes(&self) -> u64 {
+        NonNull::new(self.map.as_mut_ptr()).map_or(0, |base| {
+            // SAFETY: the mapping is as long as it says, and lives as long as `self`.
+            unsafe { resident_bytes(base, self.map.len()) }
+        })
     }
 
     fn sync(&self, range: Range<u64>) -> Result<()> {

@@ -19,6 +19,7 @@
 pub mod fault;
 mod fs;
 mod mem;
+mod resident;
 
 use std::fmt::Debug;
 use std::io;
@@ -285,6 +286,13 @@ pub trait Region: Send + Sync + Debug {
 
     /// Its first byte.
     fn as_ptr(&self) -> *mut u8;
+
+    /// Bytes of it that are in memory now; memory that is no file's always is.
+    ///
+    /// Cost: one byte for each page, asked of the kernel in slices.
+    fn resident_bytes(&self) -> u64 {
+        self.len()
+    }
 
     /// Makes the bytes of the range durable (whole pages are written). The file's entry is made
     /// durable by [`Directory::sync`].

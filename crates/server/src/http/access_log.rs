@@ -2,11 +2,11 @@
 
 use std::time::Instant;
 
-use axum::extract::{MatchedPath, Request, State};
+use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
 
-use super::Peer;
+use super::{Endpoint, Peer};
 use crate::app::Shared;
 use crate::metrics::Verb;
 
@@ -28,18 +28,16 @@ pub(super) async fn log(State(app): State<Shared>, request: Request, next: Next)
     let started = Instant::now();
     let method = request.method().clone();
     let target = request.uri().clone();
-    // Only paths that are routed have one: what clients make up is not counted.
-    let endpoint = request.extensions().get::<MatchedPath>().cloned();
     let peer = request
         .extensions()
         .get::<Peer>()
         .map(|peer| peer.0.ip().to_string());
     let response = next.run(request).await;
     let (took, code) = (started.elapsed(), response.status().as_u16());
-    if let (Some(endpoint), Some(verb)) = (endpoint, Verb::of(method.as_str())) {
-        app.answered
-            .rest
-            .record(verb, endpoint.as_str(), code, took);
+    // Only answers of an endpoint name one: what clients make up is not counted.
+    let endpoint = response.extensions().get::<Endpoint>();
+    if let (Some(Endpoint(path)), Some(verb)) = (endpoint, Verb::of(method.as_str())) {
+        app.answered.rest.record(verb, path, code, took);
     }
     tracing::info!(
         target: "flatwater::access",

@@ -17,7 +17,11 @@ use crate::metrics;
 /// The text.
 pub(super) async fn text(State(app): State<Shared>, input: Input) -> Response {
     let started = Instant::now();
-    match written(app, &input).await {
+    let written = match check(&input) {
+        Ok(()) => blocking(move || app.metrics()).await,
+        Err(error) => Err(error),
+    };
+    match written {
         Ok(text) => {
             let mut response = Response::new(Body::from(text));
             let kind = HeaderValue::from_static(metrics::CONTENT_TYPE);
@@ -28,12 +32,13 @@ pub(super) async fn text(State(app): State<Shared>, input: Input) -> Response {
     }
 }
 
-async fn written(app: Shared, input: &Input) -> Result<String> {
+/// Qdrant's parameters that would change the text.
+fn check(input: &Input) -> Result<()> {
     input.timeout_s()?;
     for name in ["anonymize", "per_collection"] {
         if input.flag(name)? {
             return Err(ApiError::NotServed(format!("{name}=true")));
         }
     }
-    blocking(move || app.metrics()).await
+    Ok(())
 }

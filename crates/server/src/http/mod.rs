@@ -70,6 +70,7 @@ pub(crate) fn metrics_service(app: Shared) -> Router {
 pub(crate) fn service(app: Shared) -> MapRequest<Router, fn(Request) -> Request> {
     let cors = app.options.service.enable_cors;
     let mut router = routes()
+        .0
         .fallback(not_served::answer)
         .method_not_allowed_fallback(not_served::answer)
         .with_state(Arc::clone(&app))
@@ -99,25 +100,61 @@ fn any_origin() -> CorsLayer {
         .expose_headers(cors::Any)
 }
 
-fn routes() -> Router<Shared> {
+/// Paths and their handlers. Each answer carries the path as it is written here, see [`Endpoint`].
+#[derive(Default)]
+struct Routes(Router<Shared>);
+
+impl Routes {
+    fn route(self, path: &'static str, methods: MethodRouter<Shared>) -> Self {
+        let named = middleware::map_response(move |mut response: Response| async move {
+            response.extensions_mut().insert(Endpoint(path));
+            response
+        });
+        Self(self.0.route(path, methods.route_layer(named)))
+    }
+
+    fn merge(self, other: Self) -> Self {
+        Self(self.0.merge(other.0))
+    }
+}
+
+/// The path that a request was routed by: what answers are counted under.
+#[derive(Clone, Copy, Debug)]
+struct Endpoint(&'static str);
+
+fn routes() -> Routes {
     collection_routes()
         .merge(point_routes())
         .merge(ext_routes())
 }
 
-fn ext_routes() -> Router<Shared> {
-    Router::new().route(
-        "/ext/collections/{collection_name}/segments",
-        get(endpoint!(ext::segments)),
-    )
+fn ext_routes() -> Routes {
+    Routes::default()
+        .route("/ext/jobs", get(endpoint!(ext::all_jobs)))
+        .route(
+            "/ext/collections/{collection_name}/segments",
+            get(endpoint!(ext::segments)),
+        )
+        .route(
+            "/ext/collections/{collection_name}/jobs",
+            get(endpoint!(ext::jobs)),
+        )
+        .route(
+            "/ext/collections/{collection_name}/jobs/{job_id}",
+            delete(endpoint!(ext::cancel_job)),
+        )
+        .route(
+            "/ext/collections/{collection_name}/plan",
+            post(endpoint!(ext::plan)),
+        )
 }
 
-fn collection_routes() -> Router<Shared> {
+fn collection_routes() -> Routes {
     let collection: MethodRouter<Shared> = get(endpoint!(collections::info))
         .put(endpoint!(collections::create))
         .patch(endpoint!(collections::patch))
         .delete(endpoint!(collections::delete));
-    Router::new()
+    Routes::default()
         .route("/", get(service::root))
         .route("/healthz", get(service::alive))
         .route("/livez", get(service::alive))
@@ -149,17 +186,21 @@ fn collection_routes() -> Router<Shared> {
             delete(endpoint!(collections::delete_index)),
         )
         .route(
+            "/collections/{collection_name}/memory",
+            get(endpoint!(collections::memory)),
+        )
+        .route(
             "/collections/{collection_name}/optimizations",
             get(endpoint!(collections::optimizations)),
         )
 }
 
-fn point_routes() -> Router<Shared> {
+fn point_routes() -> Routes {
     let points: MethodRouter<Shared> =
         put(endpoint!(points::upsert)).post(endpoint!(points::retrieve));
     let payload: MethodRouter<Shared> =
         post(endpoint!(points::set_payload)).put(endpoint!(points::overwrite_payload));
-    Router::new()
+    Routes::default()
         .route("/collections/{collection_name}/points", points)
         .route(
             "/collections/{collection_name}/points/{id}",

@@ -10,7 +10,7 @@ use super::reply;
 
 /// Endpoints of Qdrant's that are not served yet: methods, and the path with `*` for a name. A `**`
 /// at the end stands for anything below.
-const ENDPOINTS: [(&str, &str); 27] = [
+const ENDPOINTS: [(&str, &str); 26] = [
     ("GET", "/telemetry"),
     ("GET DELETE", "/issues"),
     ("GET PUT", "/quotas"),
@@ -24,7 +24,6 @@ const ENDPOINTS: [(&str, &str); 27] = [
     ("GET POST PUT DELETE", "/cluster/**"),
     ("GET POST PUT", "/collections/*/cluster"),
     ("POST", "/collections/*/facet"),
-    ("GET", "/collections/*/memory"),
     ("GET POST PUT", "/collections/*/shards"),
     ("GET POST PUT DELETE", "/collections/*/shards/**"),
     ("GET POST", "/collections/*/snapshots"),

@@ -3,8 +3,9 @@
 use std::fmt;
 
 use flatwater_engine::collection::counts::{Counts, VectorCounts};
-use flatwater_engine::collection::info::{JobReport, OptimizationReport};
+use flatwater_engine::collection::info::JobReport;
 use flatwater_engine::collection::segments::SegmentState;
+use flatwater_engine::collection::work::{Basis, Estimate, JobsReport};
 use flatwater_engine::engine::Engine;
 
 use super::families::{Families, Label, label};
@@ -13,7 +14,7 @@ use super::families::{Families, Label, label};
 struct Told {
     name: String,
     counts: Counts,
-    work: OptimizationReport,
+    work: JobsReport,
 }
 
 impl Told {
@@ -21,14 +22,14 @@ impl Told {
         [label("id", &*self.name)]
     }
 
-    fn jobs(&self) -> impl Iterator<Item = ([Label; 3], &JobReport)> {
-        self.work.running.iter().map(|job| {
+    fn jobs(&self) -> impl Iterator<Item = ([Label; 3], &JobReport, Estimate)> {
+        self.work.running.iter().map(move |(job, rest)| {
             let labels = [
                 label("id", &*self.name),
                 label("job", job.id.to_string()),
                 label("optimizer", job.optimizer.name()),
             ];
-            (labels, job)
+            (labels, job, *rest)
         })
     }
 }
@@ -40,7 +41,7 @@ pub(super) fn encode(out: &mut Families<'_>, engine: &Engine) -> fmt::Result {
         .map(|(name, collection)| Told {
             name,
             counts: collection.counts(),
-            work: collection.optimizations(),
+            work: collection.jobs(),
         })
         .collect();
     qdrants(out, &told)?;
@@ -138,7 +139,7 @@ fn segments(out: &mut Families<'_>, told: &[Told]) -> fmt::Result {
 
 fn jobs(out: &mut Families<'_>, told: &[Told]) -> fmt::Result {
     let jobs = || told.iter().flat_map(Told::jobs);
-    let counted = || jobs().filter_map(|(labels, job)| Some((labels, job.progress.counts()?)));
+    let counted = || jobs().filter_map(|(labels, job, _)| Some((labels, job.progress.counts()?)));
     let done = counted().map(|(labels, (done, _))| (labels, done));
     out.gauges(
         "flatwater_job_rows_done",
@@ -146,5 +147,35 @@ fn jobs(out: &mut Families<'_>, told: &[Told]) -> fmt::Result {
         done,
     )?;
     let all = counted().map(|(labels, (_, all))| (labels, all));
-    out.gauges("flatwater_job_rows", "Rows of a job's present step.", all)
+    out.gauges("flatwater_job_rows", "Rows of a job's present step.", all)?;
+    let rests = jobs().flat_map(|(labels, _, rest)| bounds(labels.to_vec(), rest));
+    out.gauges(
+        "flatwater_job_eta_seconds",
+        "How long the rest of a job takes.",
+        rests,
+    )?;
+    let left = |one: &Told| one.work.left.map(|left| (one.id().to_vec(), left));
+    let lefts = told.iter().filter_map(left);
+    let of_all = lefts
+        .clone()
+        .flat_map(|(labels, left)| bounds(labels, left));
+    let help = "How long all work takes that runs and is queued, one after another.";
+    out.gauges("flatwater_backlog_eta_seconds", help, of_all)?;
+    let learnt = lefts.map(|(labels, left)| (labels, i64::from(left.basis != Basis::Prior)));
+    let help = "Whether the estimate rests on jobs that were seen; 0 is a wide guess.";
+    out.gauges("flatwater_backlog_eta_is_learnt", help, learnt)
+}
+
+/// An estimate as three series: the 10th percentile, the middle and the 90th percentile.
+fn bounds(labels: Vec<Label>, estimate: Estimate) -> [(Vec<Label>, f64); 3] {
+    let with = |bound: &str| {
+        let mut labels = labels.clone();
+        labels.push(label("bound", bound));
+        labels
+    };
+    [
+        (with("low"), estimate.low),
+        (with("likely"), estimate.seconds),
+        (with("high"), estimate.high),
+    ]
 }

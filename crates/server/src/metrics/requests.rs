@@ -226,9 +226,9 @@ impl Requests {
             .iter()
             .flat_map(|(path, endpoint)| {
                 let verbs = Verb::ALL.into_iter().zip(&endpoint.verbs);
-                verbs.filter_map(|(verb, counts)| {
+                verbs.filter_map(move |(verb, counts)| {
                     let method = verb.name().map(|name| label("method", name));
-                    let endpoint = label("endpoint", path.as_ref());
+                    let endpoint = label("endpoint", &**path);
                     Some((
                         method.into_iter().chain([endpoint]).collect(),
                         counts.get()?,
@@ -242,11 +242,11 @@ impl Requests {
             labels
         };
         let answers = counted.iter().flat_map(|(labels, counts)| {
-            let by_code = self.codes.clone().zip(&counts.answers);
+            let by_code = self.codes.clone().zip(counts.answers.iter());
             let counted = by_code.map(|(code, count)| (code, count.load(Ordering::Relaxed)));
             counted
                 .filter(|(_, count)| *count > 0)
-                .map(|(code, count)| (with_code(labels, code), count))
+                .map(move |(code, count)| (with_code(labels, code), count))
         });
         out.counters(&format!("{interface}_responses"), "Answers.", answers)?;
         let timed: Vec<(Vec<Label>, &Times, Histogram)> = counted
