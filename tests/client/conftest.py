@@ -8,7 +8,8 @@ import pytest
 import flatwater_data
 from flatwater_process import Server
 
-SEED = int(os.environ.get("FLATWATER_SEED", random.SystemRandom().randrange(2**32)))
+# Set for the workers, which are started with this environment: the header names the seed of all of them.
+SEED = int(os.environ.setdefault("FLATWATER_SEED", str(random.SystemRandom().randrange(2**32))))
 
 
 def pytest_report_header():
@@ -18,6 +19,22 @@ def pytest_report_header():
         f"data: {flatwater_data.IN_REPOSITORY.name}, 12,000 rows, {second}",
         f"seed: FLATWATER_SEED={SEED}",
     ]
+
+
+# These wait for background work, which takes what others leave of the cores: one worker runs them one after
+# the other, first, beside the short ones.
+WAITING = ["test_kill", "test_recall", "test_visibility", "test_sealed", "test_optimizations", "test_bench"]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    def is_waiting(item):
+        return item.path.stem in WAITING
+
+    items.sort(key=lambda item: not is_waiting(item))
+    for item in items:
+        group = "waiting" if is_waiting(item) else item.path.stem
+        item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,6 +1,7 @@
 """One server process: start, stop, kill, talk to it, and show its log when a test fails."""
 
 import http.client
+import itertools
 import json
 import os
 import signal
@@ -24,10 +25,21 @@ def binary():
     return path
 
 
+# Each worker of the suite has ports of its own, below those that the system lends to outgoing connections:
+# a server must find its port free again after a restart.
+WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+PORTS = itertools.cycle(range(10_000 + 1_000 * (WORKER % 20), 11_000 + 1_000 * (WORKER % 20)))
+
+
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    for port in PORTS:
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
 
 
 @dataclass

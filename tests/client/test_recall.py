@@ -51,7 +51,7 @@ def test_recall_holds_while_points_arrive_and_are_indexed(server, client, name, 
             checkpoints += 1
             partly_indexed += 0 < indexed < loader.acknowledged
         # The builder takes only what searches leave; a closed loop on two cores would leave little.
-        time.sleep(0.3)
+        time.sleep(1)
         assert time.monotonic() - begin < seconds, f"still at work after {seconds} s: {moment}"
     assert loader.failure is None, loader.failure
     assert partly_indexed >= 3, f"only {partly_indexed} of {checkpoints} checkpoints saw the graph grow"
@@ -61,7 +61,7 @@ def test_recall_holds_while_points_arrive_and_are_indexed(server, client, name, 
     assert info["points_count"] == len(rows) == client.count(name).count
     assert info["indexed_vectors_count"] >= len(rows) - threshold_kb * 1024 / (384 * 4)
     for label, parameters in SEARCHES.items():
-        share = recall.measure(client, name, rows, queries, **parameters)
+        share = recall.measure(client, name, rows, queries[:200], **parameters)
         print(f"recall@10 at rest, {label}: {share:.4f}")
         assert share >= AFTER, f"{label}: {share:.4f}"
 

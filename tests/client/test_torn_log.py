@@ -1,14 +1,18 @@
 """A damaged log: a torn tail is cut off, damage before synced records is never passed over."""
 
+import shutil
+
 import pytest
+
+from flatwater_process import Server
 
 COUNT = 50
 
 
-@pytest.fixture
-def killed(new_server):
-    """A server that was killed after COUNT single writes, each acknowledged as durable."""
-    server = new_server().start()
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """The storage of a server that was killed after COUNT single writes, each acknowledged as durable."""
+    server = Server(tmp_path_factory.mktemp("written")).start()
     body = {"vectors": {"size": 4, "distance": "Dot"}}
     for collection in ("torn", "other"):
         server.call("PUT", f"/collections/{collection}", body).result
@@ -16,6 +20,14 @@ def killed(new_server):
             path = f"/collections/{collection}/points?wait=true"
             server.call("PUT", path, {"points": [point(i)]}).result
     server.kill()
+    return server.storage
+
+
+@pytest.fixture
+def killed(written, new_server):
+    """A server of its own, not started yet, with a copy of that storage."""
+    server = new_server()
+    shutil.copytree(written, server.storage)
     return server
 
 

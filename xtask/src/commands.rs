@@ -94,12 +94,21 @@ fn unit(workspace: &Workspace, rest: &[String]) -> Result<(), Failure> {
 }
 
 fn client(workspace: &Workspace, rest: &[String]) -> Result<(), Failure> {
-    let server = ["--package", "flatwater-server", "--bin", "flatwater"];
-    run_client(workspace, &server, rest)
+    let programs = [
+        "--package",
+        "flatwater-server",
+        "--bin",
+        "flatwater",
+        "--package",
+        "flatwater-bench",
+        "--bin",
+        "flatwater-bench",
+    ];
+    run_client(workspace, &programs, rest)
 }
 
-/// Builds the server in the profile of the tests (a second profile would compile everything again)
-/// and runs the Python suite on a copy, so that a build in the meantime does not change it.
+/// Builds server and benchmark in the profile of the tests (a second profile would compile everything again)
+/// and runs the Python suite on copies, so that a build in the meantime does not change them.
 fn run_client(workspace: &Workspace, targets: &[&str], rest: &[String]) -> Result<(), Failure> {
     Step::cargo(&workspace.root)
         .arguments(["build", "--locked"])
@@ -115,10 +124,13 @@ fn run_client(workspace: &Workspace, targets: &[&str], rest: &[String]) -> Resul
     )?;
     let folder = workspace.target.join("client-suite");
     std::fs::create_dir_all(&folder)?;
+    for program in ["flatwater", "flatwater-bench"] {
+        let copy = folder.join(program);
+        // Removed first: a copy onto a running program is refused ("text file busy").
+        drop(std::fs::remove_file(&copy));
+        std::fs::copy(workspace.target.join("debug").join(program), &copy)?;
+    }
     let binary = folder.join("flatwater");
-    // Removed first: a copy onto a running program is refused ("text file busy").
-    drop(std::fs::remove_file(&binary));
-    std::fs::copy(workspace.target.join("debug").join("flatwater"), &binary)?;
     Step::new(interpreter, &workspace.root.join("tests"))
         .variable("FLATWATER_BIN", &binary)
         .arguments(["-m", "pytest"])

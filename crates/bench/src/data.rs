@@ -75,7 +75,7 @@ impl Length {
 }
 
 /// Steele, Lea and Flood 2014, the mixing step of SplitMix64.
-fn splitmix64(x: u64) -> u64 {
+pub(crate) fn splitmix64(x: u64) -> u64 {
     let x = x.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -83,7 +83,7 @@ fn splitmix64(x: u64) -> u64 {
 }
 
 /// Value of an IEEE 754 half.
-fn half(bits: u16) -> f32 {
+pub(crate) fn half(bits: u16) -> f32 {
     let sign = if bits >> 15 == 1 { -1.0 } else { 1.0 };
     let exponent = i32::from(bits >> 10 & 31);
     let fraction = f32::from(bits & 1023) / 1024.0;

@@ -37,6 +37,8 @@ pub struct Engine {
     _lock: Box<dyn DirLock>,
     collections: Arc<ArcSwap<Collections>>,
     aliases: ArcSwap<Aliases>,
+    /// Whether the file of aliases still has some of collections that are gone, since it could not be written.
+    aliases_are_unwritten: AtomicBool,
     /// Held while a collection is created or deleted, or aliases change.
     change: Mutex<()>,
     search: SearchPool,
@@ -101,9 +103,10 @@ impl Engine {
         let background =
             optimizer::start(&bell, &stop, threads, Arc::new(targets), Arc::clone(&costs))?;
         let aliases = aliases::read(root.as_ref())?;
-        Ok(Arc::new(Self {
+        let engine = Self {
             root,
             aliases: ArcSwap::from_pointee(aliases),
+            aliases_are_unwritten: AtomicBool::new(false),
             dir,
             _lock: lock,
             collections,
@@ -113,7 +116,10 @@ impl Engine {
             costs,
             stop,
             background: Mutex::new(background),
-        }))
+        };
+        // A deletion may have been killed after the collection and before its aliases.
+        engine.forget_aliases_of_none();
+        Ok(Arc::new(engine))
     }
 
     /// Names of all collections, sorted.
@@ -135,6 +141,10 @@ impl Engine {
             self.collections.load().contains_key(name) || self.aliases.load().contains_key(name);
         if is_taken {
             return Err(EngineError::CollectionExists(name.to_owned()));
+        }
+        if self.aliases_are_unwritten.load(Ordering::Acquire) {
+            // Aliases of the collection that had this name must not lead to the new one.
+            self.write_aliases(&self.aliases.load())?;
         }
         let folder = self.folder_of(name);
         if self.dir.exists(&folder)? {
@@ -204,10 +214,7 @@ impl Engine {
             without_file?;
             tracing::warn!(%error, name, "files of a deleted collection are left for the next start");
         }
-        if let Err(error) = self.forget_aliases_of(name) {
-            // They lead to nothing, and nothing is found by them.
-            tracing::warn!(%error, name, "aliases of a deleted collection are left");
-        }
+        self.forget_aliases_of_none();
         Ok(true)
     }
 
@@ -221,7 +228,7 @@ impl Engine {
         let collections = self.collections.load();
         let is_collection = |name: &str| collections.contains_key(name);
         let changed = aliases::apply(&self.aliases.load(), actions, is_collection)?;
-        aliases::write(self.root.as_ref(), &changed)?;
+        self.write_aliases(&changed)?;
         self.aliases.store(Arc::new(changed));
         Ok(())
     }
@@ -232,14 +239,25 @@ impl Engine {
         self.aliases.load_full()
     }
 
-    /// Forgets the aliases of a collection that is gone.
-    fn forget_aliases_of(&self, collection: &str) -> Result<()> {
+    /// Forgets the aliases of collections that are gone. If the file cannot be written now, it is before a
+    /// collection is created.
+    fn forget_aliases_of_none(&self) {
+        let collections = self.collections.load();
         let mut kept = Aliases::clone(&self.aliases.load());
-        kept.retain(|_, target| target != collection);
-        if kept != **self.aliases.load() {
-            aliases::write(self.root.as_ref(), &kept)?;
-            self.aliases.store(Arc::new(kept));
+        kept.retain(|_, target| collections.contains_key(target.as_str()));
+        if kept == **self.aliases.load() {
+            return;
         }
+        if let Err(error) = self.write_aliases(&kept) {
+            tracing::warn!(%error, "aliases of a deleted collection are left in their file");
+            self.aliases_are_unwritten.store(true, Ordering::Release);
+        }
+        self.aliases.store(Arc::new(kept));
+    }
+
+    fn write_aliases(&self, aliases: &Aliases) -> Result<()> {
+        aliases::write(self.root.as_ref(), aliases)?;
+        self.aliases_are_unwritten.store(false, Ordering::Release);
         Ok(())
     }
 

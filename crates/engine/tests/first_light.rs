@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use flatwater_engine::aliases::AliasAction;
 use flatwater_engine::collection::info::Status;
 use flatwater_engine::collection::update::{PointInput, Selection, Update};
 use flatwater_engine::config::EngineConfig;
@@ -262,4 +263,32 @@ fn a_deleted_collection_is_gone_and_its_name_is_free() {
     let engine = open(folder.path());
     assert_eq!(engine.collections(), ["c"]);
     assert_eq!(engine.collection("c").unwrap().config().vectors[""].size, 8);
+}
+
+#[test]
+fn aliases_of_a_deletion_that_was_killed_never_lead_to_another_collection() {
+    let folder = tempfile::tempdir().unwrap();
+    let alias = AliasAction::Create {
+        collection: "c".to_owned(),
+        alias: "now".to_owned(),
+    };
+    let engine = open(folder.path());
+    engine
+        .create_collection("c", config(4, Metric::Dot, 0))
+        .unwrap();
+    engine.change_aliases(&[alias]).unwrap();
+    engine.shutdown().unwrap();
+    drop(engine);
+    // What a process killed between the two leaves: the collection is gone, its alias is not.
+    std::fs::remove_file(folder.path().join("collections/c/config.json")).unwrap();
+    let engine = open(folder.path());
+    assert!(engine.aliases().is_empty());
+    engine
+        .create_collection("c", config(4, Metric::Dot, 0))
+        .unwrap();
+    assert!(engine.collection("now").is_err());
+    engine.shutdown().unwrap();
+    drop(engine);
+    let engine = open(folder.path());
+    assert!(engine.collection("c").is_ok() && engine.collection("now").is_err());
 }

@@ -15,6 +15,7 @@
 //!
 //! Codes choose candidates; the caller rescores those with the original vectors.
 
+mod center;
 mod centered;
 mod encoder;
 mod query;
@@ -23,6 +24,7 @@ pub mod rotation;
 #[cfg(test)]
 mod tests;
 
+pub use center::center_of;
 pub use encoder::{DotPairs, Encoder, candidates1, candidates8};
 pub use query::Query;
 pub use rotation::Rotation;

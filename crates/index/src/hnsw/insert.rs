@@ -5,9 +5,10 @@
 //! 2. **Meet.** Rows of the batch that may be near one another are compared: all of a small batch,
 //!    else those that chose the same near neighbours; a mate that would have been found had it
 //!    been there earlier joins the choice.
-//! 3. **Adopt.** Each row gets a parent: the nearest of its neighbours that stands before it and
-//!    has a free child place; if all are full, a descendant of the nearest. Every row thus hangs
-//!    on a tree whose links are never pruned, and level 0 is strongly connected.
+//! 3. **Adopt.** Each row gets a parent: the nearest of its neighbours that was there before it and
+//!    has a place free among its `m + 1` tree links; if all are full, a row beside the nearest in the
+//!    tree. Every row thus hangs on a tree whose links are never pruned, and level 0 is strongly
+//!    connected.
 //! 4. **Relink.** Links back are grouped by target; each target's new list is worked out by one
 //!    worker: appended to if there is room, else pruned by the choice of diverse neighbours.
 //! 5. **Write.** First the new rows' lists, which nothing leads to yet, then those of the targets,
@@ -22,12 +23,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::batch::{Edge, Groups, Plan, Writes};
+use super::join::free_from;
 use super::key::{Key, key, row_of, score_of};
-use super::levels::mix;
 use super::links::{EMPTY, Shape};
 use super::scratch::{Scratch, SearchStats};
 use super::search::{descend, walk};
-use super::select::{Candidate, Standing, choose_diverse};
+use super::select::{Candidate, Standing, choose_diverse, prune};
 use super::space::{Scorer, Space, Workers};
 use super::{Hnsw, NO_ENTRY};
 use crate::Row;
@@ -128,22 +129,46 @@ impl Hnsw {
         report.skipped = end - start - report.inserted;
         if !rows.is_empty() {
             self.links.reserve(start..end);
-            buffers.prepare(workers.threads());
-            let batch = Batch {
-                graph: self,
-                space,
-                rows: &rows,
-                workers,
-                states: &buffers.workers,
-                cancel,
-                cancelled: AtomicBool::new(false),
-            };
-            report.distances = batch.insert()?;
+            report.distances = self.insert_with(&mut buffers, space, &rows, workers, cancel)?;
         }
         self.linked_rows
             .fetch_add(report.inserted, Ordering::Release);
         self.indexed_len.store(end, Ordering::Release);
         Ok(report)
+    }
+
+    /// Inserts `rows`, in ascending order, wherever they stand; the caller has made their pages and
+    /// advances the counts. Returns how many rows were scored.
+    pub(super) fn insert_rows<S: Space>(
+        &self,
+        space: &S,
+        rows: &[Row],
+        workers: &dyn Workers,
+        cancel: &(dyn Fn() -> bool + Sync),
+    ) -> Result<u64, Cancelled> {
+        let mut buffers = self.builder.lock().unwrap_or_else(PoisonError::into_inner);
+        self.insert_with(&mut buffers, space, rows, workers, cancel)
+    }
+
+    fn insert_with<S: Space>(
+        &self,
+        buffers: &mut Buffers,
+        space: &S,
+        rows: &[Row],
+        workers: &dyn Workers,
+        cancel: &(dyn Fn() -> bool + Sync),
+    ) -> Result<u64, Cancelled> {
+        buffers.prepare(workers.threads());
+        let batch = Batch {
+            graph: self,
+            space,
+            rows,
+            workers,
+            states: &buffers.workers,
+            cancel,
+            cancelled: AtomicBool::new(false),
+        };
+        batch.insert()
     }
 }
 
@@ -264,7 +289,7 @@ impl<S: Space> Batch<'_, S> {
                 links,
                 level,
                 &scorer,
-                at,
+                &[at],
                 &|_| true,
                 &|| self.stop(),
                 scratch,
@@ -331,54 +356,41 @@ impl<S: Space> Batch<'_, S> {
     fn adopt(&self, plan: &Plan) -> Parents {
         let mut parents = Parents {
             of: HashMap::new(),
-            adopted: HashMap::new(),
+            tied: HashMap::new(),
         };
         let eldest = self.graph.entry().map_or(self.rows[0], |(row, _)| row);
         for &row in self.rows {
             let list = plan.get(0, row).map_or(&[][..], |(_, list)| list);
             let before = || {
-                list.iter()
-                    .map(|&key| row_of(key))
-                    .filter(|&other| other < row)
+                let rows = list.iter().map(|&key| row_of(key));
+                rows.filter(|&other| other < row || !self.is_new(other))
             };
-            let free = before().find(|&other| self.children(other, &parents).len() < self.m());
+            let is_free = |row| self.tree_len(row, &parents) <= self.graph.params.m;
+            let free = before().find(|&other| is_free(other));
             let parent = match free {
                 Some(parent) => parent,
                 None if row == eldest => EMPTY,
-                None => self.free_descendant(before().next().unwrap_or(eldest), row, &parents),
+                None => {
+                    let start = before().next().unwrap_or(eldest);
+                    free_from(&self.graph.links, start, row, &parents.tied, is_free)
+                }
             };
             parents.of.insert(row, parent);
             if parent != EMPTY {
-                parents.adopted.entry(parent).or_default().push(row);
+                parents.tied.entry(parent).or_default().push(row);
+                parents.tied.entry(row).or_default().push(parent);
             }
         }
         parents
     }
 
-    /// A row with a free child place at or below `row` in the tree. Each full row is left by a
-    /// path that the child's number picks, so equal rows spread over a bushy tree.
-    fn free_descendant(&self, mut row: Row, child: Row, parents: &Parents) -> Row {
-        // A row without children is free, and every step goes to a larger row: this ends.
-        loop {
-            let children = self.children(row, parents);
-            if children.len() < self.m() {
-                return row;
-            }
-            let pick = mix(u64::from(row) ^ (u64::from(child) << 32)) % children.len() as u64;
-            row = children[pick as usize];
-        }
+    /// Tree links of `row`: to its parent and to up to `m` children.
+    fn tree_len(&self, row: Row, parents: &Parents) -> usize {
+        self.graph.links.shape(row).tree + parents.tied.get(&row).map_or(0, Vec::len)
     }
 
-    /// Children of `row`, those of this batch included. A parent stands before its children.
-    fn children(&self, row: Row, parents: &Parents) -> Vec<Row> {
-        let links = &self.graph.links;
-        let tree = links.rows(0, row).take(links.shape(row).tree);
-        let adopted = parents.adopted.get(&row).into_iter().flatten().copied();
-        tree.filter(|&linked| linked > row).chain(adopted).collect()
-    }
-
-    fn m(&self) -> usize {
-        self.graph.params.m
+    fn is_new(&self, row: Row) -> bool {
+        self.rows.binary_search(&row).is_ok()
     }
 
     /// The links back, by target; every list of a new row is a group too.
@@ -444,20 +456,12 @@ impl<S: Space> Batch<'_, S> {
             }
         }
         if current.len() > max {
-            self.prune(level, target, edges, current, (candidates, kept));
+            let known = |row| edges.iter().find(|e| e.source == row).map(|e| e.score);
+            prune(self.space, target, max, known, current, (candidates, kept));
         }
         // Stable: the tree links that readers rely on stay where they are.
         current.sort_by_key(|&(_, standing)| standing);
-        let count = |of| {
-            current
-                .iter()
-                .filter(|&&(_, standing)| standing == of)
-                .count()
-        };
-        let shape = Shape {
-            tree: count(Standing::Tree),
-            diverse: count(Standing::Diverse),
-        };
+        let shape = Shape::of(current);
         writes.push(level, target, shape, current.iter().map(|&(row, _)| row));
     }
 
@@ -498,59 +502,14 @@ impl<S: Space> Batch<'_, S> {
             } else {
                 Shape::default()
             };
-            current.extend(
-                links
-                    .rows(level, target)
-                    .enumerate()
-                    .map(|(i, row)| match i {
-                        i if i < shape.tree => (row, Standing::Tree),
-                        i if i < shape.tree + shape.diverse => (row, Standing::Diverse),
-                        _ => (row, Standing::Open),
-                    }),
-            );
+            let linked = links.rows(level, target).enumerate();
+            current.extend(linked.map(|(i, row)| (row, shape.standing(i))));
         }
-    }
-
-    /// Brings `current` to the most that `level` allows. What is kept beside the tree links is
-    /// diverse.
-    fn prune(
-        &self,
-        level: usize,
-        target: Row,
-        edges: &[Edge],
-        current: &mut Vec<(Row, Standing)>,
-        (candidates, kept): (&mut Vec<Candidate>, &mut Vec<Candidate>),
-    ) {
-        let scorer = self.space.scorer_of(target);
-        for &(row, _) in current.iter() {
-            self.space.prefetch(row);
-        }
-        candidates.clear();
-        candidates.extend(current.iter().map(|&(row, standing)| {
-            let known = edges.iter().find(|edge| edge.source == row);
-            let score = known.map_or_else(|| scorer.score(row), |edge| edge.score);
-            Candidate {
-                key: key(score, row),
-                standing,
-            }
-        }));
-        candidates.sort_unstable_by_key(|c| std::cmp::Reverse(c.key));
-        choose_diverse(
-            self.space,
-            candidates,
-            self.graph.params.links_max(level),
-            kept,
-        );
-        // Tree links stay in their order, in front.
-        current.retain(|&(_, standing)| standing == Standing::Tree);
-        let chosen = kept.iter().filter(|c| c.standing != Standing::Tree);
-        current.extend(chosen.map(|c| (row_of(c.key), Standing::Diverse)));
     }
 
     /// Step 5.
     fn write(&self) {
         let links = &self.graph.links;
-        let first = self.rows[0];
         // New rows first: nothing leads to them until the second pass. `run` orders the passes.
         for new in [true, false] {
             self.workers.run(self.states.len(), &|i, _| {
@@ -558,7 +517,7 @@ impl<S: Space> Batch<'_, S> {
                 for (at, list) in state
                     .writes
                     .iter()
-                    .filter(|(at, _)| (at.row >= first) == new)
+                    .filter(|(at, _)| self.is_new(at.row) == new)
                 {
                     links.write(at.level, at.row, at.note, list);
                 }
@@ -589,7 +548,8 @@ impl<S: Space> Batch<'_, S> {
 /// Parents of a batch's rows.
 struct Parents {
     of: HashMap<Row, Row>,
-    adopted: HashMap<Row, Vec<Row>>,
+    /// Tree links of this batch, from both ends.
+    tied: HashMap<Row, Vec<Row>>,
 }
 
 /// Who meets whom in step 2.

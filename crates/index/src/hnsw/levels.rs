@@ -1,23 +1,50 @@
-//! The level of a row: a hash of the seed and the row, so it is stored nowhere.
+//! The level of a row: a hash of the seed and the row, so it is stored nowhere; or given, where the
+//! rows of several graphs were put together.
 
 use crate::Row;
 
 /// Draws levels with the paper's distribution: a row is on level `l` or above with probability
 /// `m^-l`. Integers only, so that a graph file reads the same on every machine.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Levels {
     m: u64,
     seed: u64,
+    /// Levels of the first rows; those after them are drawn.
+    given: Box<[u8]>,
 }
+
+/// Largest level that can be given: a drawn one is at most 63, since `m` is at least 2.
+pub(super) const LEVEL_MAX: usize = 63;
 
 impl Levels {
     pub(super) fn new(m: usize, seed: u64) -> Self {
         assert!(m >= 2, "with m below 2 every level would hold every row");
-        Self { m: m as u64, seed }
+        Self {
+            m: m as u64,
+            seed,
+            given: Box::default(),
+        }
+    }
+
+    /// The same, except for the first rows, whose levels are these.
+    pub(super) fn with_given(self, given: Box<[u8]>) -> Self {
+        debug_assert!(
+            given.iter().all(|&level| usize::from(level) <= LEVEL_MAX),
+            "given levels are within the bound"
+        );
+        Self { given, ..self }
     }
 
     /// Highest level of `row`; level 0 holds every row.
-    pub(super) fn of(self, row: Row) -> usize {
+    pub(super) fn of(&self, row: Row) -> usize {
+        if let Some(&level) = self.given.get(row as usize) {
+            return usize::from(level);
+        }
+        self.draw(row)
+    }
+
+    /// What chance gives `row`.
+    pub(super) fn draw(&self, row: Row) -> usize {
         let hash = mix(self.seed ^ mix(u64::from(row)));
         let mut bound = u64::MAX / self.m;
         let mut level = 0;

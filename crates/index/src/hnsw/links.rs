@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::levels::Levels;
 use super::params::Params;
 use super::search::LinkRead;
+use super::select::Standing;
 use crate::Row;
 use crate::distance::prefetch;
 
@@ -54,6 +55,25 @@ impl Shape {
         self.tree as u32 | ((self.diverse as u32) << Self::BITS)
     }
 
+    /// What the builder knows of the link at `place` of a level-0 list.
+    #[inline]
+    pub(super) fn standing(self, place: usize) -> Standing {
+        match place {
+            _ if place < self.tree => Standing::Tree,
+            _ if place < self.tree + self.diverse => Standing::Diverse,
+            _ => Standing::Open,
+        }
+    }
+
+    /// The lengths in a list that is sorted by standing.
+    pub(super) fn of(list: &[(Row, Standing)]) -> Self {
+        let count = |of| list.iter().filter(|&&(_, standing)| standing == of).count();
+        Self {
+            tree: count(Standing::Tree),
+            diverse: count(Standing::Diverse),
+        }
+    }
+
     pub(super) fn unpack(bits: u32) -> Self {
         Self {
             tree: (bits & Self::MASK) as usize,
@@ -87,10 +107,15 @@ struct Page {
 
 impl Links {
     pub(super) fn new(params: Params, rows_max: Row) -> Self {
+        Self::with_levels(params, rows_max, Levels::new(params.m, params.seed))
+    }
+
+    /// Empty lists of rows on the given levels.
+    pub(super) fn with_levels(params: Params, rows_max: Row, levels: Levels) -> Self {
         let pages = (rows_max as usize).div_ceil(PAGE_ROWS);
         Self {
             params,
-            levels: Levels::new(params.m, params.seed),
+            levels,
             stride: params.links_max(0).next_multiple_of(LINE_SLOTS),
             rows_max,
             pages: (0..pages).map(|_| OnceLock::new()).collect(),

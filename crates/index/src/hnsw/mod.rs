@@ -4,15 +4,16 @@
 //! One caller at a time inserts batches of rows with as many threads as it lends; any number of
 //! threads search meanwhile. After each batch [`Hnsw::indexed_len`] tells how far the graph
 //! reaches. Reading order: [`params`], [`space`], `levels`, `links`, `search`, `filtered`,
-//! `select`, `batch`, `insert`.
+//! `select`, `batch`, `insert`; [`join`] makes one graph of several and heals what deletions leave.
 //!
 //! What holds at every moment, also in the middle of a batch and after a cancelled one:
 //! - a link names another row whose code and own links are complete;
-//! - level 0 is strongly connected: each row but the first has a parent, a row before it, and the
-//!   links between parent and child are never pruned;
+//! - level 0 is strongly connected: each row but the first has a parent, a row that was there before
+//!   it, and the links between parent and child are never pruned;
 //! - the same batches with the same seed give the same links with any number of threads.
 
 pub mod frozen;
+pub mod join;
 pub mod params;
 pub mod space;
 
@@ -33,6 +34,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 pub use frozen::{BadGraph, FrozenGraph, GraphParts};
 pub use insert::{BatchReport, Cancelled};
+pub use join::{BadPlaces, Join, JoinInput, JoinProgress, NO_PLACE, Source};
 pub use params::Params;
 pub use scratch::{Scratch, SearchStats};
 pub use search::Walk;

@@ -118,7 +118,7 @@ pub(super) fn search_links<S: Scorer>(
     let entry = descend(links, scorer, entry, top, 0, &mut scratch.stats);
     if ef > 0 {
         // The closure never asks to stop, so there is no other outcome.
-        let _done = walk(links, 0, scorer, entry, accept, &|| false, scratch);
+        let _done = walk(links, 0, scorer, &[entry], accept, &|| false, scratch);
     }
     scratch.best.keys().iter().map(|&key| scored(key)).collect()
 }
@@ -156,12 +156,12 @@ pub(super) fn descend<S: Scorer>(
     row_of(best)
 }
 
-/// Steps 2 and 3 on one level, into `scratch.best`; `scratch` must have begun.
+/// Steps 2 and 3 on one level from `entries`, into `scratch.best`; `scratch` must have begun.
 pub(super) fn walk<S: Scorer>(
     links: &impl LinkRead,
     level: usize,
     scorer: &S,
-    entry: Row,
+    entries: &[Row],
     accept: &impl Fn(Row) -> bool,
     stop: &impl Fn() -> bool,
     scratch: &mut Scratch,
@@ -174,9 +174,8 @@ pub(super) fn walk<S: Scorer>(
         stats,
         ..
     } = scratch;
-    visited.insert(entry);
     fresh.clear();
-    fresh.push(entry);
+    fresh.extend(entries.iter().filter(|&&entry| visited.insert(entry)));
     loop {
         stats.distances += fresh.len() as u64;
         for (i, &row) in fresh.iter().enumerate() {

@@ -8,8 +8,9 @@
 //! - no more than half of the list may have one and the same score: a row among hundreds of exact
 //!   copies keeps links that lead away from them.
 
-use super::key::{Key, row_of, score_of};
-use super::space::Space;
+use super::key::{Key, key, row_of, score_of};
+use super::space::{Scorer, Space};
+use crate::Row;
 
 /// What is known of a candidate, in the order of the parts of a level-0 list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -72,6 +73,43 @@ pub(super) fn choose_diverse<S: Space>(
             kept.push(*candidate);
         }
     }
+}
+
+/// The keys of `candidates` that are not among `kept`; both best first.
+pub(super) fn not_kept<'a>(
+    candidates: &'a [Candidate],
+    kept: &'a [Candidate],
+) -> impl Iterator<Item = Key> + 'a {
+    let mut kept = kept.iter().peekable();
+    let keys = candidates.iter().map(|c| c.key);
+    keys.filter(move |&key| kept.next_if(|c| c.key == key).is_none())
+}
+
+/// Brings the list `current` of `target` to at most `max` links. Beside the tree links, which stay
+/// in their order and in front, what is kept is diverse. `known` gives the scores that need not be
+/// worked out.
+pub(super) fn prune<S: Space>(
+    space: &S,
+    target: Row,
+    max: usize,
+    known: impl Fn(Row) -> Option<f32>,
+    current: &mut Vec<(Row, Standing)>,
+    (candidates, kept): (&mut Vec<Candidate>, &mut Vec<Candidate>),
+) {
+    let scorer = space.scorer_of(target);
+    for &(row, _) in current.iter() {
+        space.prefetch(row);
+    }
+    candidates.clear();
+    candidates.extend(current.iter().map(|&(row, standing)| Candidate {
+        key: key(known(row).unwrap_or_else(|| scorer.score(row)), row),
+        standing,
+    }));
+    candidates.sort_unstable_by_key(|c| std::cmp::Reverse(c.key));
+    choose_diverse(space, candidates, max, kept);
+    current.retain(|&(_, standing)| standing == Standing::Tree);
+    let chosen = kept.iter().filter(|c| c.standing != Standing::Tree);
+    current.extend(chosen.map(|c| (row_of(c.key), Standing::Diverse)));
 }
 
 fn is_diverse<S: Space>(space: &S, candidate: &Candidate, score: f32, kept: &[Candidate]) -> bool {

@@ -2,6 +2,7 @@
 
 mod concurrency;
 mod frozen;
+mod join;
 mod quality;
 mod structure;
 

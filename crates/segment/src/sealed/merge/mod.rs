@@ -3,13 +3,15 @@
 //!
 //! 1. `order`: which rows are taken, in which order, and where each of them went.
 //! 2. `rows`: heads, ids and payload.
-//! 3. `vectors`: originals and codes of each vector; `graph`: its graph.
+//! 3. `vectors`: originals and codes of each vector; `graph`: its graph, joined of those of the inputs and
+//!    checked by `quality`.
 //! 4. `size` tells beforehand how many bytes that will be.
 //! 5. State and description are written last; what happens to the inputs meanwhile is taken over
 //!    by [`SegmentWriter::catch_up`](crate::growing::write::SegmentWriter::catch_up).
 
 mod graph;
 pub mod order;
+mod quality;
 mod rows;
 pub mod size;
 mod vectors;
