@@ -222,26 +222,8 @@ impl Requests {
     /// Writes the families of an interface, whose names begin with `interface`.
     pub(super) fn encode(&self, out: &mut Families<'_>, interface: &str) -> fmt::Result {
         let listed = self.listed();
-        let counted: Vec<(Vec<Label>, &Counts)> = listed
-            .iter()
-            .flat_map(|(path, endpoint)| {
-                let verbs = Verb::ALL.into_iter().zip(&endpoint.verbs);
-                verbs.filter_map(move |(verb, counts)| {
-                    let method = verb.name().map(|name| label("method", name));
-                    let endpoint = label("endpoint", &**path);
-                    Some((
-                        method.into_iter().chain([endpoint]).collect(),
-                        counts.get()?,
-                    ))
-                })
-            })
-            .collect();
-        let with_code = |labels: &[Label], code: u16| -> Vec<Label> {
-            let mut labels = labels.to_vec();
-            labels.push(label("status", code.to_string()));
-            labels
-        };
-        let answers = counted.iter().flat_map(|(labels, counts)| {
+        let asked = asked(&listed);
+        let answers = asked.iter().flat_map(|(labels, counts)| {
             let by_code = self.codes.clone().zip(counts.answers.iter());
             let counted = by_code.map(|(code, count)| (code, count.load(Ordering::Relaxed)));
             counted
@@ -249,37 +231,65 @@ impl Requests {
                 .map(move |(code, count)| (with_code(labels, code), count))
         });
         out.counters(&format!("{interface}_responses"), "Answers.", answers)?;
-        let timed: Vec<(Vec<Label>, &Times, Histogram)> = counted
-            .iter()
-            .map(|(labels, counts)| {
-                let histogram = counts.times.histogram();
-                (with_code(labels, self.timed), &counts.times, histogram)
-            })
-            .filter(|(.., histogram)| histogram.count() > 0)
-            .collect();
-        let seconds = |ns: &AtomicU64| ns.load(Ordering::Relaxed) as f64 / 1e9;
-        let average = |(labels, _, histogram): &(Vec<Label>, &Times, Histogram)| {
-            (labels.clone(), histogram.sum / histogram.count() as f64)
-        };
-        let name = |what: &str| format!("{interface}_responses_{what}duration_seconds");
-        out.gauges(
-            &name("avg_"),
-            "Average time to an answer.",
-            timed.iter().map(average),
-        )?;
-        let least = timed
-            .iter()
-            .map(|(labels, times, _)| (labels.clone(), seconds(&times.least_ns)));
-        out.gauges(&name("min_"), "Least time to an answer.", least)?;
-        let most = timed
-            .iter()
-            .map(|(labels, times, _)| (labels.clone(), seconds(&times.most_ns)));
-        out.gauges(&name("max_"), "Longest time to an answer.", most)?;
-        let histograms = timed
-            .into_iter()
-            .map(|(labels, _, histogram)| (labels, histogram));
-        out.histograms(&name(""), "Times to an answer.", histograms)
+        let timed = asked.iter().map(|(labels, counts)| Timed {
+            labels: with_code(labels, self.timed),
+            least: seconds(&counts.times.least_ns),
+            most: seconds(&counts.times.most_ns),
+            histogram: counts.times.histogram(),
+        });
+        let timed: Vec<Timed> = timed.filter(|one| one.histogram.count() > 0).collect();
+        encode_times(out, interface, timed)
     }
+}
+
+/// The times of one verb of an endpoint.
+struct Timed {
+    labels: Vec<Label>,
+    least: f64,
+    most: f64,
+    histogram: Histogram,
+}
+
+impl Timed {
+    fn average(&self) -> f64 {
+        self.histogram.sum / self.histogram.count() as f64
+    }
+}
+
+fn seconds(ns: &AtomicU64) -> f64 {
+    ns.load(Ordering::Relaxed) as f64 / 1e9
+}
+
+/// Every verb of every endpoint that was asked, with its labels.
+fn asked(listed: &[(Box<str>, Arc<Endpoint>)]) -> Vec<(Vec<Label>, &Counts)> {
+    let all = listed.iter().flat_map(|(path, endpoint)| {
+        let verbs = Verb::ALL.into_iter().zip(&endpoint.verbs);
+        verbs.filter_map(move |(verb, counts)| {
+            let method = verb.name().map(|name| label("method", name));
+            let endpoint = label("endpoint", &**path);
+            let labels = method.into_iter().chain([endpoint]).collect();
+            Some((labels, counts.get()?))
+        })
+    });
+    all.collect()
+}
+
+fn with_code(labels: &[Label], code: u16) -> Vec<Label> {
+    let mut labels = labels.to_vec();
+    labels.push(label("status", code.to_string()));
+    labels
+}
+
+fn encode_times(out: &mut Families<'_>, interface: &str, timed: Vec<Timed>) -> fmt::Result {
+    let name = |what: &str| format!("{interface}_responses_{what}duration_seconds");
+    let average = timed.iter().map(|one| (one.labels.clone(), one.average()));
+    out.gauges(&name("avg_"), "Average time to an answer.", average)?;
+    let least = timed.iter().map(|one| (one.labels.clone(), one.least));
+    out.gauges(&name("min_"), "Least time to an answer.", least)?;
+    let most = timed.iter().map(|one| (one.labels.clone(), one.most));
+    out.gauges(&name("max_"), "Longest time to an answer.", most)?;
+    let histograms = timed.into_iter().map(|one| (one.labels, one.histogram));
+    out.histograms(&name(""), "Times to an answer.", histograms)
 }
 
 #[cfg(test)]
