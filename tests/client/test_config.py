@@ -113,12 +113,12 @@ def test_listening_everywhere_without_a_key_is_warned_of(new_server, guarded):
 def test_settings_of_qdrant_that_are_not_served_yet_warn_and_change_nothing(new_server):
     settings = {
         "FLATWATER__STORAGE__PERFORMANCE__UPDATE_RATE_LIMIT": "7",
-        "QDRANT__SERVICE__METRICS_PORT": "9090",
+        "QDRANT__SERVICE__HARDWARE_REPORTING": "true",
     }
     server = new_server(settings).start()
     assert server.call("GET", "/collections").result == {"collections": []}
     log = server.log().lower()
-    assert "warn" in log and "update_rate_limit" in log and "metrics_port" in log
+    assert "warn" in log and "update_rate_limit" in log and "hardware_reporting" in log
 
 
 def test_a_setting_that_nobody_knows_warns(new_server):

@@ -18,8 +18,9 @@ use crate::config::EngineConfig;
 use crate::config::collection::CollectionConfig;
 use crate::error::{EngineError, Result};
 use crate::optimizer;
+use crate::optimizer::costs::Costs;
 use crate::pool::bell::Bell;
-use crate::pool::search::{SearchJob, SearchPool};
+use crate::pool::search::{SearchJob, SearchLoad, SearchPool};
 use crate::shard::{Shard, ShardOptions};
 pub use crate::update::OnAck;
 
@@ -42,6 +43,8 @@ pub struct Engine {
     change: Mutex<()>,
     search: SearchPool,
     bell: Bell,
+    /// What background work has cost.
+    costs: Arc<Costs>,
     stop: Arc<AtomicBool>,
     background: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -65,6 +68,7 @@ impl Engine {
         let lock = root.lock()?;
         let dir = root.subdir("collections")?;
         let bell = Bell::default();
+        let costs = Arc::new(Costs::open(Arc::clone(&root)));
         let mut opened = Collections::new();
         // A killed process may have left names that it had not synced. What is built on them from here on must
         // not go with them at a power loss.
@@ -78,7 +82,7 @@ impl Engine {
                 Some(file) => {
                     let name = file.name.clone();
                     tracing::info!(collection = name, "recovering");
-                    let collection = open_collection(&collection_dir, folder, file, &bell)?;
+                    let collection = open_collection(&collection_dir, folder, file, &bell, &costs)?;
                     opened.insert(name, Arc::new(collection));
                 }
                 // A creation that did not finish, or a deletion that did not.
@@ -96,7 +100,8 @@ impl Engine {
             collections.map(|c| c.optimizer_target()).collect()
         };
         let threads = or_cores(config.background_threads);
-        let background = optimizer::start(&bell, &stop, threads, Arc::new(targets))?;
+        let background =
+            optimizer::start(&bell, &stop, threads, Arc::new(targets), Arc::clone(&costs))?;
         let aliases = aliases::read(root.as_ref())?;
         let engine = Self {
             root,
@@ -108,6 +113,7 @@ impl Engine {
             change: Mutex::new(()),
             search: SearchPool::start(or_cores(config.search_threads), config.search_queue_max)?,
             bell,
+            costs,
             stop,
             background: Mutex::new(background),
         };
@@ -181,7 +187,7 @@ impl Engine {
         let seed = Uuid::new_v4().as_u128() as u64;
         let file = CollectionFile::new(name, config, seed);
         file.write(dir.as_ref())?;
-        open_collection(&dir, folder.to_owned(), file, &self.bell)
+        open_collection(&dir, folder.to_owned(), file, &self.bell, &self.costs)
     }
 
     /// Deletes a collection and its files; false if there was none. Searches that run keep what
@@ -278,6 +284,21 @@ impl Engine {
         self.search.spawn(job)
     }
 
+    /// How busy the search threads are now.
+    #[must_use]
+    pub fn search_load(&self) -> SearchLoad {
+        self.search.load()
+    }
+
+    /// The open collections with their names, sorted. Lock-free.
+    #[must_use]
+    pub fn open_collections(&self) -> Vec<(String, Arc<Collection>)> {
+        let collections = self.collections.load();
+        let open = collections.iter();
+        open.map(|(name, collection)| (name.clone(), Arc::clone(collection)))
+            .collect()
+    }
+
     /// Stops background work, works off accepted updates, takes a checkpoint of every shard.
     /// Idempotent. Takes about as long as syncing what was written last.
     ///
@@ -319,6 +340,7 @@ fn open_collection(
     folder: String,
     file: CollectionFile,
     bell: &Bell,
+    costs: &Arc<Costs>,
 ) -> Result<Collection> {
     let spec = Arc::new(segment_spec(&file.config, file.rotation_seed));
     let options = ShardOptions {
@@ -329,5 +351,6 @@ fn open_collection(
     };
     let shard = Shard::open(&dir.subdir("shard0")?, &options)?;
     let dir = Arc::clone(dir);
-    Ok(Collection::new(folder, dir, file, spec, shard))
+    let costs = Arc::clone(costs);
+    Ok(Collection::new(folder, dir, file, spec, shard, costs))
 }

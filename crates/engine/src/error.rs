@@ -20,6 +20,9 @@ pub enum EngineError {
     /// No such point.
     #[error("No point with id {0} found")]
     PointNotFound(String),
+    /// No such job, or one that cannot be stopped.
+    #[error("No job with id {0} that can be cancelled")]
+    JobNotFound(uuid::Uuid),
     /// Too much is waiting; try again later.
     #[error("{what}: limit {limit} reached, retry after {retry_after_s} s")]
     Refused {
@@ -131,7 +134,9 @@ impl EngineError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Invalid(_) => ErrorKind::Invalid,
-            Self::CollectionNotFound(_) | Self::PointNotFound(_) => ErrorKind::NotFound,
+            Self::CollectionNotFound(_) | Self::PointNotFound(_) | Self::JobNotFound(_) => {
+                ErrorKind::NotFound
+            }
             Self::CollectionExists(_) => ErrorKind::Exists,
             Self::Refused { .. } => ErrorKind::Refused,
             Self::Timeout { .. } => ErrorKind::Timeout,

@@ -18,6 +18,7 @@ pub mod points;
 pub mod rows;
 pub mod sealed;
 pub mod search;
+pub mod usage;
 pub mod view;
 
 pub use ids::{PointId, SeqNo};

@@ -104,6 +104,15 @@ impl<T: Pod> Rows<T> {
         }
     }
 
+    /// Bytes of them that are in memory now.
+    #[must_use]
+    pub fn resident_bytes(&self) -> u64 {
+        match self {
+            Self::Growing(rows) => rows.resident_bytes(),
+            Self::Sealed(rows) => rows.file().resident_bytes(),
+        }
+    }
+
     /// The chunks of a growing segment, which a checkpoint syncs.
     #[must_use]
     pub fn growing(&self) -> Option<&ChunkArray<T>> {

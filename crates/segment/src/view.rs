@@ -164,30 +164,52 @@ impl SegmentView {
         deleted.count() as u64
     }
 
+    /// Live vectors at place `column`, exact.
+    ///
+    /// Cost: the rows without that vector.
+    #[must_use]
+    pub fn live_vectors(&self, column: usize) -> u64 {
+        let column = self.segment.columns.get(column);
+        column.map_or(0, |column| self.live - self.live_without(column, self.len))
+    }
+
+    /// Live vectors at place `column` that its graph covers.
+    ///
+    /// Cost: the dead rows, and the rows without that vector.
+    #[must_use]
+    pub fn indexed_vectors_of(&self, column: usize) -> u64 {
+        let column = self.segment.columns.get(column);
+        column.map_or(0, |column| self.covered(column, &self.dead_rows()))
+    }
+
     /// Live vectors that the graphs cover, all names together.
     #[must_use]
     pub fn indexed_vectors(&self) -> u64 {
-        let dead: Vec<Row> = self
-            .segment
-            .deleted
-            .iter()
+        let dead = self.dead_rows();
+        let columns = self.segment.columns.iter();
+        columns.map(|column| self.covered(column, &dead)).sum()
+    }
+
+    fn dead_rows(&self) -> Vec<Row> {
+        let stamped = self.segment.deleted.iter();
+        stamped
             .filter(|&(row, stamp)| row < self.len && stamp <= self.watermark)
             .map(|(row, _)| row)
-            .collect();
-        let covered = |column: &VectorColumn| {
-            let end = column.indexed_len().min(self.len);
-            let dead_rows = dead.iter().filter(|&&row| row < end).count() as u64;
-            let without = column
-                .stamped_rows()
-                .filter(|&(row, stamp)| row < end && stamp <= self.watermark && self.is_live(row))
-                .count() as u64;
-            u64::from(end) - dead_rows - without
-        };
-        self.segment
-            .columns
-            .iter()
-            .map(|column| covered(column))
-            .sum()
+            .collect()
+    }
+
+    fn covered(&self, column: &VectorColumn, dead: &[Row]) -> u64 {
+        let end = column.indexed_len().min(self.len);
+        let dead_rows = dead.iter().filter(|&&row| row < end).count() as u64;
+        u64::from(end) - dead_rows - self.live_without(column, end)
+    }
+
+    /// Live rows below `end` that have no vector in this column.
+    fn live_without(&self, column: &VectorColumn, end: Row) -> u64 {
+        let without = column
+            .stamped_rows()
+            .filter(|&(row, stamp)| row < end && stamp <= self.watermark && self.is_live(row));
+        without.count() as u64
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Reading order: [`options`] (what can be set), `run` (what starts and stops in which order), `app`
 //! (what both interfaces do with the engine), `http` (one thin handler an endpoint), `grpc` (one thin
-//! method a call), `auth` (the keys of both). No call that may block runs on a thread of the reactor:
+//! method a call), `auth` (the keys of both), `metrics` (what both count, and what is asked when it is read). No call that may block runs on a thread of the reactor:
 //! reads go to the engine's search threads, everything else to blocking threads.
 #![deny(missing_docs)]
 
@@ -19,6 +19,7 @@ mod grpc;
 mod http;
 mod limits;
 mod logging;
+mod metrics;
 mod run;
 mod verify;
 

@@ -128,10 +128,18 @@ async fn live(options: Options) -> Result<(), RunError> {
     let mut stop = stop_signal()?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let engine_config = options.engine(cores);
-    let (http, grpc) = bind(&options).await?;
+    let Ports {
+        http,
+        grpc,
+        metrics,
+    } = bind(&options).await?;
     let app = App::starting(options, cores);
     if let Some(grpc) = &grpc {
         app.grpc_listens(grpc.local_addr()?.port());
+    }
+    if let Some(metrics) = metrics {
+        // It ends with the process: who watches may see it stop.
+        tokio::spawn(serve_metrics(metrics, Arc::clone(&app)));
     }
     let serving = tokio::spawn(serve_all(http, grpc, Arc::clone(&app), stop.clone()));
 
@@ -186,12 +194,23 @@ async fn close(engine: Arc<Engine>) -> Result<(), RunError> {
     }
 }
 
-/// Opens the ports of REST and, unless it is off, gRPC.
-async fn bind(options: &Options) -> Result<(TcpListener, Option<TcpListener>), RunError> {
+/// The ports, open.
+struct Ports {
+    http: TcpListener,
+    grpc: Option<TcpListener>,
+    metrics: Option<TcpListener>,
+}
+
+/// Opens the ports of REST and, unless they are off, of gRPC and of metrics alone.
+async fn bind(options: &Options) -> Result<Ports, RunError> {
     let service = &options.service;
     let http = listen(&service.host, service.http_port, "service.http_port").await?;
     let grpc = match service.grpc_port {
         Some(port) => Some(listen(&service.host, port, "service.grpc_port").await?),
+        None => None,
+    };
+    let metrics = match service.metrics_port {
+        Some(port) => Some(listen(&service.host, port, "service.metrics_port").await?),
         None => None,
     };
     // The lines are those that tools made for Qdrant wait for.
@@ -200,9 +219,16 @@ async fn bind(options: &Options) -> Result<(TcpListener, Option<TcpListener>), R
         Some(grpc) => tracing::info!("Qdrant gRPC listening on {}", grpc.local_addr()?.port()),
         None => tracing::info!("gRPC endpoint disabled"),
     }
+    if let Some(metrics) = &metrics {
+        tracing::info!("Metrics listening on {}", metrics.local_addr()?.port());
+    }
     tracing::info!("TLS disabled for REST API");
     tracing::info!("TLS disabled for gRPC API");
-    Ok((http, grpc))
+    Ok(Ports {
+        http,
+        grpc,
+        metrics,
+    })
 }
 
 async fn listen(host: &str, port: u16, option: &'static str) -> Result<TcpListener, RunError> {
@@ -252,6 +278,14 @@ async fn serve_http(
     axum::serve(listener, make)
         .with_graceful_shutdown(async move { stopped(&mut stop).await })
         .await
+}
+
+/// Serves `/metrics` alone, without a key, until the process ends.
+async fn serve_metrics(listener: TcpListener, app: Shared) {
+    let service = http::metrics_service(app).into_make_service();
+    if let Err(error) = axum::serve(listener, service).await {
+        tracing::error!("the port of metrics ended: {error}");
+    }
 }
 
 /// A channel that turns true on SIGTERM or SIGINT.

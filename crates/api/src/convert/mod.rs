@@ -7,6 +7,8 @@ pub mod collections;
 pub mod edits;
 pub mod filter;
 pub mod ids;
+pub mod jobs;
+pub mod memory;
 pub mod optimizations;
 pub mod patch;
 pub mod payload;
@@ -14,6 +16,7 @@ pub mod points;
 pub mod query;
 pub mod records;
 pub mod search;
+pub mod segments;
 pub mod settings;
 pub mod upsert;
 

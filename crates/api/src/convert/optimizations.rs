@@ -92,7 +92,7 @@ fn segments(list: &[(Uuid, u64)]) -> Value {
         .collect()
 }
 
-fn job(report: &JobReport) -> Value {
+pub(super) fn job(report: &JobReport) -> Value {
     let status = match &report.outcome {
         None => json!("optimizing"),
         Some(Outcome::Done) => json!("done"),
@@ -134,6 +134,8 @@ fn progress(step: &Progress) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use flatwater_engine::collection::work::{Work, WorkKind};
+
     use super::*;
 
     fn report() -> OptimizationReport {
@@ -155,6 +157,7 @@ mod tests {
             outcome: None,
             segments: vec![segment],
             progress: root,
+            work: Work::whole(WorkKind::Indexing, 20_000, 4),
         };
         let mut done = JobReport {
             outcome: Some(Outcome::Done),

@@ -1,14 +1,20 @@
 //! A collection: what users create, fill and search.
 //!
 //! 1. `prepare` checks an update and brings it into the form that is stored.
-//! 2. `info` tells what a collection is and does.
-//! 3. `files` keeps the configuration on disk; `spec` says what segments are made of under it.
+//! 2. `info` tells what a collection is and does, `segments` what it is made of, `counts` what is
+//!    watched, `memory` what it takes.
+//! 3. `work` tells what its background does, would do, and how long that takes.
+//! 4. `files` keeps the configuration on disk; `spec` says what segments are made of under it.
 
+pub mod counts;
 pub mod files;
 pub mod info;
+pub mod memory;
+pub mod segments;
 pub use crate::update;
 mod prepare;
 pub(crate) mod spec;
+pub mod work;
 
 use std::sync::Arc;
 
@@ -23,18 +29,23 @@ use uuid::Uuid;
 use crate::config::collection::CollectionConfig;
 use crate::error::{EngineError, Result};
 use crate::optimizer::Target as OptimizerTarget;
+use crate::optimizer::costs::Costs;
 use crate::optimizer::jobs::Jobs;
 use crate::query;
 use crate::query::request::{
     PayloadSelector, Record, ScoredPoint, ScrollPage, ScrollRequest, SearchRequest, VectorSelector,
 };
 use crate::shard::Shard;
+use counts::Counts;
 use files::CollectionFile;
 use info::{CollectionInfo, OptimizationReport};
+use memory::MemoryReport;
 use prepare::Change;
 pub use prepare::PreparedUpdate;
+use segments::SegmentReport;
 use spec::{flush_interval, segment_spec};
 use update::{OnAck, Update, UpdateResult};
+use work::{DryRun, JobsReport};
 
 /// An open collection.
 #[derive(Debug)]
@@ -48,6 +59,7 @@ pub struct Collection {
     spec: Arc<SegmentSpec>,
     shard: Arc<Shard>,
     jobs: Arc<Jobs>,
+    costs: Arc<Costs>,
 }
 
 impl Collection {
@@ -57,6 +69,7 @@ impl Collection {
         file: CollectionFile,
         spec: Arc<SegmentSpec>,
         shard: Shard,
+        costs: Arc<Costs>,
     ) -> Self {
         Self {
             folder,
@@ -66,6 +79,7 @@ impl Collection {
             spec,
             shard: Arc::new(shard),
             jobs: Arc::default(),
+            costs,
         }
     }
 
@@ -194,10 +208,48 @@ impl Collection {
         info::collect(self)
     }
 
+    /// The numbers of this moment that are watched. Lock-free; O(deleted points).
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        counts::collect(self)
+    }
+
+    /// What the collection takes of the disk and of memory now. Holds no lock.
+    ///
+    /// # Errors
+    /// `Io` where the files of a segment cannot be listed.
+    ///
+    /// Cost: a byte for each page of its files.
+    pub fn memory(&self) -> Result<MemoryReport> {
+        memory::collect(self)
+    }
+
+    /// The segments of this moment, oldest first.
+    ///
+    /// # Errors
+    /// `Io` where the files of one cannot be listed.
+    pub fn segments(&self) -> Result<Vec<SegmentReport>> {
+        segments::list(self)
+    }
+
     /// Background work of this collection.
     #[must_use]
     pub fn optimizations(&self) -> OptimizationReport {
         info::optimizations(self)
+    }
+
+    /// Background work of this collection, with how long it took and will take.
+    #[must_use]
+    pub fn jobs(&self) -> JobsReport {
+        work::jobs(self)
+    }
+
+    /// What the optimizers would do under other settings, to the end; nothing is changed.
+    ///
+    /// Cost: a look at the place of each point's payload.
+    #[must_use]
+    pub fn dry_run(&self, config: &CollectionConfig) -> DryRun {
+        work::dry_run(self, config)
     }
 
     /// Nearest points, best first, ties by id.

@@ -7,6 +7,7 @@ use flatwater_segment::view::SegmentView;
 
 use super::jobs::Jobs;
 use super::policy::facts::{ColumnFacts, GraphSettings, Limits, SegmentFacts};
+use super::policy::outlook::{self, Outlook};
 use super::policy::{self, Plan};
 use crate::config::collection::OptimizerConfig;
 use crate::shard::view::ShardView;
@@ -17,6 +18,25 @@ use crate::shard::view::ShardView;
 #[must_use]
 pub fn plan(view: &ShardView, jobs: &Jobs, config: &OptimizerConfig, spec: &SegmentSpec) -> Plan {
     policy::plan(&facts(view, jobs, spec), &limits(config, spec))
+}
+
+/// Where the plan of a collection leads, under any settings; `spec` is what segments are made of under them.
+///
+/// Cost: as [`plan`], for each round.
+#[must_use]
+pub fn outlook(
+    view: &ShardView,
+    jobs: &Jobs,
+    config: &OptimizerConfig,
+    spec: &SegmentSpec,
+) -> Outlook {
+    outlook::outlook(&facts(view, jobs, spec), &limits(config, spec))
+}
+
+/// Dimensions of all vectors of a point together.
+#[must_use]
+pub fn dims(spec: &SegmentSpec) -> u64 {
+    spec.vectors.iter().map(|vector| vector.dim as u64).sum()
 }
 
 /// Facts of every segment in a view.
@@ -68,15 +88,21 @@ fn column_facts(
         available: column.graph_available(),
         indexed: column.indexed_len(),
         vector_bytes: column.spec().dim as u64 * 4,
-        graph: column.graph().map(|graph| GraphSettings {
-            m: graph.m(),
-            ef_construct: graph.ef_construct(),
-        }),
+        graph: graph_settings(column),
         wanted,
         deleted_vectors: view.deleted_vectors(index),
         is_running: jobs.is_indexing(segment.id(), index),
         is_full: segment.is_full(),
     }
+}
+
+/// Settings of the graph that a vector has; none where it has no graph.
+#[must_use]
+pub fn graph_settings(column: &VectorColumn) -> Option<GraphSettings> {
+    column.graph().map(|graph| GraphSettings {
+        m: graph.m(),
+        ef_construct: graph.ef_construct(),
+    })
 }
 
 /// Limits of the policies under the settings of a collection.

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use super::costs::Costs;
 use super::policy::facts::ColumnFacts;
 use super::{Target, Targets};
 use crate::error::EngineError;
@@ -33,6 +34,7 @@ pub(crate) struct Indexer {
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) workers: BackgroundWorkers,
     pub(crate) targets: Targets,
+    pub(crate) costs: Arc<Costs>,
     /// Rung when a graph is complete, so that its segment can be sealed.
     pub(crate) rewriter: Bell,
 }
@@ -105,9 +107,11 @@ impl Indexer {
         let column = &shared.columns()[first.column];
         let record = |indexed, available| {
             let vector = &column.spec().name;
-            target
-                .jobs
-                .record_indexing(first, vector, points, indexed, available);
+            let jobs = &target.jobs;
+            let done = jobs.record_indexing(first, vector, points, indexed, available);
+            if let Some((work, took)) = done {
+                self.costs.learn(work, took);
+            }
         };
         if !first.is_running {
             record(first.indexed, first.available);

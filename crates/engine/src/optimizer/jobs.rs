@@ -9,9 +9,11 @@ use flatwater_index::Row;
 use parking_lot::Mutex;
 use uuid::Uuid;
 
+use super::costs::{Estimate, Work, WorkKind};
 use super::policy::facts::{ColumnFacts, Optimizer};
 use super::policy::{Plan, Rewrite};
 use super::progress::Progress;
+use crate::clock;
 use crate::error::{EngineError, Result};
 
 /// Finished jobs that are remembered, as many as Qdrant remembers.
@@ -44,22 +46,55 @@ pub struct JobReport {
     pub segments: Vec<(Uuid, u64)>,
     /// Its steps.
     pub progress: Progress,
+    /// How much it does in all.
+    pub work: Work,
 }
 
 impl JobReport {
-    fn begun(id: Uuid, optimizer: Optimizer, segments: Vec<(Uuid, u64)>) -> Self {
+    fn begun(optimizer: Optimizer, segments: Vec<(Uuid, u64)>, work: Work) -> Self {
         Self {
-            id,
+            id: Uuid::new_v4(),
             optimizer,
             outcome: None,
             segments,
             progress: Progress::begun("Segment Optimizing"),
+            work,
         }
+    }
+
+    /// How long it has run, or ran.
+    #[must_use]
+    pub fn took(&self) -> Duration {
+        let end = self.progress.finished_at_ms.unwrap_or_else(clock::unix_ms);
+        let begin = self.progress.started_at_ms.unwrap_or(end);
+        Duration::from_millis(end.saturating_sub(begin))
+    }
+
+    /// The share of it that is done, by rows; `vectors` are those of a point. A job that does not tell how far
+    /// it is has nothing done.
+    #[must_use]
+    pub fn share_done(&self, vectors: usize) -> f64 {
+        match self.work.kind {
+            WorkKind::Indexing => {
+                let (indexed, available) = self.progress.counts().unwrap_or_default();
+                let left = available.saturating_sub(indexed);
+                let done = self.work.rows.saturating_sub(left);
+                done as f64 / self.work.rows.max(1) as f64
+            }
+            WorkKind::Seal => 0.0,
+            _ => self.progress.share_of_rewrite(vectors),
+        }
+    }
+
+    /// How long the rest of it takes, where the whole is estimated so.
+    #[must_use]
+    pub fn rest(&self, whole: Estimate, vectors: usize) -> Estimate {
+        whole.rest(self.share_done(vectors), self.took().as_secs_f64())
     }
 }
 
 /// What fails and is tried again: who wanted it, of which segments.
-type Work = (Optimizer, BTreeSet<Uuid>);
+type Wish = (Optimizer, BTreeSet<Uuid>);
 
 #[derive(Debug)]
 struct Failure {
@@ -88,22 +123,25 @@ pub struct Jobs {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Graphs that take rows, by segment and vector.
-    indexing: BTreeMap<(Uuid, usize), JobReport>,
+    /// Graphs that take rows, by segment and vector, with the row that each job began at.
+    indexing: BTreeMap<(Uuid, usize), (JobReport, Row)>,
     /// Segments that are sealed or written anew, by job.
     rewriting: BTreeMap<Uuid, (JobReport, Arc<AtomicBool>)>,
-    failures: BTreeMap<Work, Failure>,
+    failures: BTreeMap<Wish, Failure>,
     /// The last failure to index a field, until one succeeds.
     field_failure: Option<Failure>,
     completed: VecDeque<JobReport>,
 }
 
 impl State {
-    fn complete(&mut self, mut report: JobReport, outcome: Outcome) {
-        report.outcome = Some(outcome);
+    /// Puts a job to those that ended; what it cost, if it was done.
+    fn complete(&mut self, mut report: JobReport, outcome: Outcome) -> Option<(Work, Duration)> {
         report.progress.finish();
+        let cost = (outcome == Outcome::Done).then(|| (report.work, report.took()));
+        report.outcome = Some(outcome);
         self.completed.push_front(report);
         self.completed.truncate(COMPLETED_MAX);
+        cost
     }
 }
 
@@ -112,9 +150,10 @@ impl Jobs {
     #[must_use]
     pub fn reports(&self) -> (Vec<JobReport>, Vec<JobReport>) {
         let state = self.state.lock();
+        let indexing = state.indexing.values().map(|(report, _)| report);
         let rewriting = state.rewriting.values().map(|(report, _)| report);
         (
-            state.indexing.values().chain(rewriting).cloned().collect(),
+            indexing.chain(rewriting).cloned().collect(),
             state.completed.iter().cloned().collect(),
         )
     }
@@ -149,13 +188,13 @@ impl Jobs {
     pub(super) fn forget_failures(&self, plan: &Plan) {
         let rewrites = plan.rewrites.iter().map(work_of);
         let seals = plan.seal.iter().map(|&segment| seal_work(segment));
-        let wanted: BTreeSet<Work> = rewrites.chain(seals).collect();
+        let wanted: BTreeSet<Wish> = rewrites.chain(seals).collect();
         let mut state = self.state.lock();
         state.failures.retain(|work, _| wanted.contains(work));
     }
 
     /// Whether this work failed a short while ago.
-    pub(super) fn rests(&self, work: &Work) -> bool {
+    pub(super) fn rests(&self, work: &Wish) -> bool {
         let state = self.state.lock();
         state.failures.get(work).is_some_and(Failure::is_recent)
     }
@@ -186,9 +225,11 @@ impl Jobs {
         &self,
         optimizer: Optimizer,
         segments: Vec<(Uuid, u64)>,
+        work: Work,
     ) -> (Uuid, Arc<AtomicBool>) {
-        let (id, flag) = (Uuid::new_v4(), Arc::new(AtomicBool::new(false)));
-        let report = JobReport::begun(id, optimizer, segments);
+        let flag = Arc::new(AtomicBool::new(false));
+        let report = JobReport::begun(optimizer, segments, work);
+        let id = report.id;
         let entry = (report, Arc::clone(&flag));
         self.state.lock().rewriting.insert(id, entry);
         (id, flag)
@@ -201,12 +242,10 @@ impl Jobs {
         }
     }
 
-    /// Notes how a job ended.
-    pub(super) fn end(&self, id: Uuid, outcome: Outcome) {
+    /// Notes how a job ended; what it cost, if it was done.
+    pub(super) fn end(&self, id: Uuid, outcome: Outcome) -> Option<(Work, Duration)> {
         let mut state = self.state.lock();
-        let Some((report, _)) = state.rewriting.remove(&id) else {
-            return;
-        };
+        let (report, _) = state.rewriting.remove(&id)?;
         let segments = report.segments.iter().map(|(segment, _)| *segment);
         let work = (report.optimizer, segments.collect());
         match &outcome {
@@ -222,14 +261,14 @@ impl Jobs {
             }
             Outcome::Cancelled(_) => {}
         }
-        state.complete(report, outcome);
+        state.complete(report, outcome)
     }
 
     pub(super) fn is_indexing(&self, segment: Uuid, column: usize) -> bool {
         self.state.lock().indexing.contains_key(&(segment, column))
     }
 
-    /// Notes how far a graph is; a job that has caught up is done.
+    /// Notes how far a graph is; a job that has caught up is done, and answers what it cost.
     pub(super) fn record_indexing(
         &self,
         facts: &ColumnFacts,
@@ -237,27 +276,33 @@ impl Jobs {
         points: u64,
         indexed: Row,
         available: Row,
-    ) {
+    ) -> Option<(Work, Duration)> {
         let key = (facts.segment, facts.column);
         let mut state = self.state.lock();
+        let work = |from: Row| Work {
+            kind: WorkKind::Indexing,
+            rows: available.saturating_sub(from).into(),
+            graph_rows: available.into(),
+            dims: facts.vector_bytes / 4,
+        };
         let segments = vec![(facts.segment, points)];
-        let report = state
-            .indexing
-            .entry(key)
-            .or_insert_with(|| JobReport::begun(Uuid::new_v4(), Optimizer::Indexing, Vec::new()));
-        report.segments = segments;
+        let (report, from) = state.indexing.entry(key).or_insert_with(|| {
+            let report = JobReport::begun(Optimizer::Indexing, Vec::new(), work(indexed));
+            (report, indexed)
+        });
+        (report.segments, report.work) = (segments, work(*from));
         let path = ["vector_index", vector, "main_graph"];
         report.progress.set(&path, indexed.into(), available.into());
-        if indexed >= available
-            && let Some(report) = state.indexing.remove(&key)
-        {
-            state.complete(report, Outcome::Done);
+        if indexed < available {
+            return None;
         }
+        let (report, _) = state.indexing.remove(&key)?;
+        state.complete(report, Outcome::Done)
     }
 }
 
 /// The work of writing segments anew.
-pub(super) fn work_of(rewrite: &Rewrite) -> Work {
+pub(super) fn work_of(rewrite: &Rewrite) -> Wish {
     (
         rewrite.optimizer,
         rewrite.segments.iter().copied().collect(),
@@ -265,13 +310,20 @@ pub(super) fn work_of(rewrite: &Rewrite) -> Work {
 }
 
 /// The work of sealing a segment.
-pub(super) fn seal_work(segment: Uuid) -> Work {
+pub(super) fn seal_work(segment: Uuid) -> Wish {
     (Optimizer::Indexing, BTreeSet::from([segment]))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const WORK: Work = Work {
+        kind: WorkKind::Vacuum,
+        rows: 5,
+        graph_rows: 5,
+        dims: 4,
+    };
 
     fn rewrite(segment: u128) -> Rewrite {
         Rewrite {
@@ -282,10 +334,12 @@ mod tests {
 
     fn run(jobs: &Jobs, rewrite: &Rewrite, outcome: Outcome) {
         let segments = rewrite.segments.iter().map(|&id| (id, 5)).collect();
-        let (id, _) = jobs.begin(rewrite.optimizer, segments);
+        let (id, _) = jobs.begin(rewrite.optimizer, segments, WORK);
         assert!(jobs.is_busy(rewrite.segments[0]));
         jobs.progress(id, &["copy_data"], 1, 5);
-        jobs.end(id, outcome);
+        let is_done = outcome == Outcome::Done;
+        let cost = jobs.end(id, outcome);
+        assert_eq!(cost.map(|(work, _)| work), is_done.then_some(WORK));
         assert!(!jobs.is_busy(rewrite.segments[0]));
     }
 
@@ -321,11 +375,66 @@ mod tests {
     #[test]
     fn a_running_job_can_be_asked_to_stop() {
         let jobs = Jobs::default();
-        let (id, flag) = jobs.begin(Optimizer::Merge, vec![(Uuid::from_u128(1), 5)]);
+        let (id, flag) = jobs.begin(Optimizer::Merge, vec![(Uuid::from_u128(1), 5)], WORK);
         assert!(!jobs.cancel(Uuid::from_u128(9)) && !flag.load(Ordering::Acquire));
         assert!(jobs.cancel(id) && flag.load(Ordering::Acquire));
         jobs.end(id, Outcome::Cancelled("asked".to_owned()));
         assert_eq!(jobs.failure(), None);
         assert!(!jobs.cancel(id));
+    }
+
+    #[test]
+    fn a_graph_tells_the_share_of_what_its_job_began_with_and_its_cost_at_the_end() {
+        let jobs = Jobs::default();
+        let facts = ColumnFacts {
+            segment: Uuid::from_u128(1),
+            column: 0,
+            available: 1_000,
+            indexed: 600,
+            vector_bytes: 64,
+            graph: None,
+            wanted: None,
+            deleted_vectors: 0,
+            is_running: false,
+            is_full: false,
+        };
+        let record =
+            |indexed, available| jobs.record_indexing(&facts, "", 1_000, indexed, available);
+        let share = || jobs.reports().0[0].share_done(1);
+        assert_eq!(record(600, 1_000), None);
+        assert!(share().abs() < 1e-9);
+        assert_eq!(record(900, 1_000), None);
+        assert!((share() - 0.75).abs() < 1e-9);
+        // More rows came meanwhile.
+        assert_eq!(record(900, 1_200), None);
+        assert!((share() - 0.5).abs() < 1e-9);
+        let (work, _) = record(1_200, 1_200).unwrap();
+        let whole = Work {
+            kind: WorkKind::Indexing,
+            rows: 600,
+            graph_rows: 1_200,
+            dims: 16,
+        };
+        assert_eq!(work, whole);
+        let (running, completed) = jobs.reports();
+        assert_eq!((running.len(), completed.len()), (0, 1));
+    }
+
+    #[test]
+    fn a_job_that_writes_anew_tells_its_share_by_the_steps_it_is_in() {
+        let jobs = Jobs::default();
+        let (id, _) = jobs.begin(Optimizer::Merge, vec![(Uuid::from_u128(1), 5)], WORK);
+        let share = || jobs.reports().0[0].share_done(2);
+        assert!(share().abs() < 1e-9);
+        jobs.progress(id, &["copy_data"], 10, 10);
+        let copied = share();
+        assert!(copied > 0.0 && copied < 0.2, "{copied}");
+        jobs.progress(id, &["vector_index", "a", "main_graph"], 5, 10);
+        let quarter = share();
+        jobs.progress(id, &["vector_index", "a", "main_graph"], 10, 10);
+        jobs.progress(id, &["vector_index", "b", "main_graph"], 0, 10);
+        let half = share();
+        jobs.progress(id, &["vector_index", "b", "main_graph"], 10, 10);
+        assert!(copied < quarter && quarter < half && half < share() && share() <= 1.0);
     }
 }

@@ -2,9 +2,11 @@
 //! graphs built anew under other settings.
 //!
 //! 1. `policy`: what is to be done, pure; `gather` collects the facts for it.
-//! 2. `jobs` and `progress`: what runs, how far it is, how it ended.
+//! 2. `jobs` and `progress`: what runs, how far it is, how it ended; `costs`: how long it took, and so how
+//!    long other work will take.
 //! 3. `indexer` and `rewriter`: the two threads that do it, on one budget of workers.
 
+pub mod costs;
 pub mod gather;
 pub mod indexer;
 pub mod jobs;
@@ -23,6 +25,7 @@ use crate::pool::background::BackgroundWorkers;
 use crate::pool::bell::Bell;
 use crate::shard::Shard;
 use crate::shard::view::ShardView;
+use costs::Costs;
 use indexer::Indexer;
 use jobs::Jobs;
 use policy::Plan;
@@ -66,6 +69,7 @@ pub(crate) fn start(
     stop: &Arc<AtomicBool>,
     threads: usize,
     targets: Targets,
+    costs: Arc<Costs>,
 ) -> Result<Vec<JoinHandle<()>>> {
     let workers = BackgroundWorkers::new(threads);
     let rewriter = Rewriter {
@@ -73,12 +77,14 @@ pub(crate) fn start(
         stop: Arc::clone(stop),
         workers: workers.clone(),
         targets: Arc::clone(&targets),
+        costs: Arc::clone(&costs),
     };
     let indexer = Indexer {
         bell: bell.clone(),
         stop: Arc::clone(stop),
         workers,
         targets,
+        costs,
         rewriter: rewriter.bell.clone(),
     };
     Ok(vec![

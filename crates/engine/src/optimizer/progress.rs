@@ -2,6 +2,10 @@
 
 use crate::clock;
 
+/// Parts of the time of a rewrite that its copies and its codes take; the graphs take the rest.
+const COPY_SHARE: f64 = 0.05;
+const CODES_SHARE: f64 = 0.05;
+
 /// A step of a job, with the steps inside it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
@@ -54,6 +58,39 @@ impl Progress {
             }
         };
         self.children[place].set(rest, done, total);
+    }
+
+    /// The share that is done of a job that writes segments of so many vectors anew.
+    #[must_use]
+    pub fn share_of_rewrite(&self, vectors: usize) -> f64 {
+        let weights = [
+            ("copy_data", COPY_SHARE),
+            ("quantization", CODES_SHARE),
+            ("vector_index", 1.0 - COPY_SHARE - CODES_SHARE),
+        ];
+        let of_step = |(name, weight): (&str, f64)| {
+            let step = self.children.iter().find(|step| step.name == name);
+            let Some(step) = step else { return 0.0 };
+            let inner = step.children.iter().map(Self::share).sum::<f64>();
+            let of_vectors = inner / vectors.max(1) as f64;
+            weight
+                * if step.children.is_empty() {
+                    step.share()
+                } else {
+                    of_vectors.min(1.0)
+                }
+        };
+        weights.into_iter().map(of_step).sum()
+    }
+
+    /// The share that is done of the rows of the last step that counts them.
+    fn share(&self) -> f64 {
+        let (done, total) = self.counts().unwrap_or_default();
+        if total == 0 {
+            0.0
+        } else {
+            done as f64 / total as f64
+        }
     }
 
     /// Rows done and in all of the last step that counts rows.

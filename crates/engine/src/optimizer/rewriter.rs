@@ -4,7 +4,8 @@
 //! 2. For each collection, plan; take the first seal, else the first rewrite that has not failed a moment
 //!    ago.
 //! 3. A growing segment that is to be written anew is closed first.
-//! 4. The shard writes the output beside the inputs and swaps it in; the job's record tells how it ended.
+//! 4. The shard writes the output beside the inputs and swaps it in; the job's record tells how it ended, and
+//!    what it cost is learnt.
 //!
 //! It runs at the lowest priority and holds no lock that a search or a write takes.
 
@@ -16,6 +17,8 @@ use flatwater_segment::sealed::merge::{Step, Watch};
 use flatwater_segment::view::SegmentView;
 use uuid::Uuid;
 
+use super::costs::{Costs, Work, WorkKind};
+use super::gather;
 use super::jobs::{Jobs, Outcome, seal_work, work_of};
 use super::policy::facts::Optimizer;
 use super::policy::{Plan, Rewrite};
@@ -35,6 +38,7 @@ pub(crate) struct Rewriter {
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) workers: BackgroundWorkers,
     pub(crate) targets: Targets,
+    pub(crate) costs: Arc<Costs>,
 }
 
 impl Rewriter {
@@ -99,8 +103,11 @@ impl Rewriter {
         work: impl FnOnce(&JobWatch<'_>) -> Result<bool>,
     ) -> bool {
         let points = |id: Uuid| view.segment(id).map_or(0, SegmentView::live_count);
-        let inputs = segments.iter().map(|&id| (id, points(id))).collect();
-        let (id, cancelled) = target.jobs.begin(optimizer, inputs);
+        let inputs: Vec<(Uuid, u64)> = segments.iter().map(|&id| (id, points(id))).collect();
+        let rows = inputs.iter().map(|(_, points)| points).sum();
+        let dims = gather::dims(&target.shard.spec());
+        let size = Work::whole(WorkKind::of_rewrite(optimizer), rows, dims);
+        let (id, cancelled) = target.jobs.begin(optimizer, inputs, size);
         let watch = JobWatch {
             jobs: &target.jobs,
             id,
@@ -116,7 +123,9 @@ impl Rewriter {
             }
         };
         let is_done = outcome == Outcome::Done;
-        target.jobs.end(id, outcome);
+        if let Some((size, took)) = target.jobs.end(id, outcome) {
+            self.costs.learn(size, took);
+        }
         is_done
     }
 }

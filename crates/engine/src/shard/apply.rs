@@ -15,13 +15,13 @@ use flatwater_segment::payload::eval::CompiledFilter;
 use flatwater_segment::payload::filter::Filter;
 use flatwater_segment::payload::path::JsonPath;
 use flatwater_segment::{PointId, SeqNo};
-use uuid::Uuid;
 
 use super::edit::CompiledEdit;
 use super::index::build_missing;
 use super::op::{FieldIndexRecord, LogOp, LoggedPoint};
 use super::schema::{self, FieldSchemas};
 use super::view::ShardView;
+use crate::clock;
 use crate::error::{EngineError, Result};
 
 /// The segments of a shard, owned by its writer thread.
@@ -74,7 +74,7 @@ impl Segments {
     }
 
     fn start_segment(&mut self) -> Result<()> {
-        let id = Uuid::new_v4();
+        let id = clock::dated_id();
         let dir = self.dir.subdir(&id.to_string())?;
         let mut writer = SegmentWriter::create(dir, id, Arc::clone(&self.spec))?;
         build_missing(&mut writer, &self.schemas)?;

@@ -30,6 +30,7 @@ use super::Shard;
 use super::apply::Segments;
 use super::index::build_missing;
 use super::writer::Command;
+use crate::clock;
 use crate::error::{EngineError, Result};
 
 /// Bytes that background work leaves free for writes: about two log files of the default size.
@@ -148,7 +149,7 @@ impl Shard {
             &Arc<dyn Directory>,
         ) -> std::result::Result<Places, SealError>,
     ) -> Result<bool> {
-        let new_id = Uuid::new_v4();
+        let new_id = clock::dated_id();
         let name = new_id.to_string();
         let segments_dir = &self.shared.segments_dir;
         let dir = segments_dir.subdir(&name)?;

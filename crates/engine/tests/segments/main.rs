@@ -5,4 +5,5 @@
 
 mod fixture;
 mod optimizing;
+mod reports;
 mod sealing;

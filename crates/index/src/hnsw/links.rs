@@ -126,6 +126,17 @@ impl Links {
         self.rows_max
     }
 
+    /// Bytes of memory that the pages and their table take.
+    pub(super) fn heap_bytes(&self) -> u64 {
+        let made = self.pages.iter().filter_map(OnceLock::get);
+        let slots: usize = made
+            .map(|page| {
+                page.base.len() + page.shapes.len() + page.upper_before.len() + page.upper.len()
+            })
+            .sum();
+        (size_of_val::<[OnceLock<Page>]>(&self.pages) + slots * size_of::<u32>()) as u64
+    }
+
     /// Highest level of `row`.
     pub(super) fn level_of(&self, row: Row) -> usize {
         self.levels.of(row)

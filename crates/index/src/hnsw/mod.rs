@@ -109,6 +109,12 @@ impl Hnsw {
         self.linked_rows.load(Ordering::Acquire)
     }
 
+    /// Bytes of memory that the links take.
+    #[must_use]
+    pub fn heap_bytes(&self) -> u64 {
+        self.links.heap_bytes()
+    }
+
     /// How many of the `available` rows past `indexed_len` the next batch should take: 32 while
     /// the graph is small, then 2 % of it, at most 4,096.
     #[must_use]

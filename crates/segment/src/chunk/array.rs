@@ -70,6 +70,12 @@ impl<T: Pod> ChunkArray<T> {
         self.len() == 0
     }
 
+    /// Bytes of the rows, and of the room behind them, that are in memory now.
+    #[must_use]
+    pub fn resident_bytes(&self) -> u64 {
+        self.table.resident_bytes()
+    }
+
     /// Values in a row.
     #[inline]
     #[must_use]

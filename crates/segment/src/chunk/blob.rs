@@ -74,6 +74,12 @@ impl fmt::Debug for BlobLog {
 }
 
 impl BlobLog {
+    /// Bytes of the blobs, and of the room behind them, that are in memory now.
+    #[must_use]
+    pub fn resident_bytes(&self) -> u64 {
+        self.table.resident_bytes()
+    }
+
     /// The end of what is published.
     #[must_use]
     pub fn end(&self) -> BlobPos {

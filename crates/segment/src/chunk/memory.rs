@@ -56,6 +56,11 @@ impl Chunk {
         self.len
     }
 
+    /// Bytes of it that are in memory now.
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        self.region.resident_bytes()
+    }
+
     /// What makes it durable.
     pub(crate) fn region(&self) -> &dyn Region {
         &*self.region
@@ -164,6 +169,12 @@ impl Table {
     #[inline]
     pub(super) fn get(&self, index: usize) -> Option<&Chunk> {
         self.chunks.get(index)?.get()
+    }
+
+    /// Bytes of the mapped chunks that are in memory now.
+    pub(super) fn resident_bytes(&self) -> u64 {
+        let mapped = self.chunks.iter().filter_map(OnceLock::get);
+        mapped.map(Chunk::resident_bytes).sum()
     }
 
     fn name(&self, index: usize) -> String {

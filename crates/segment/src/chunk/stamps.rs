@@ -117,6 +117,18 @@ impl<A: Cell> Pages<A> {
         page[(row % PAGE_ROWS) as usize].store(value);
     }
 
+    /// Bytes of memory that the pages take.
+    #[must_use]
+    pub fn heap_bytes(&self) -> u64 {
+        let buckets = self.buckets.iter().filter_map(OnceLock::get);
+        buckets
+            .map(|pages| {
+                let made = pages.iter().filter(|page| page.get().is_some()).count();
+                size_of_val::<[Page<A>]>(pages) + made * PAGE_ROWS as usize * size_of::<A>()
+            })
+            .sum::<usize>() as u64
+    }
+
     /// Rows that are set, ascending, with their numbers. Sets that happen meanwhile may be in it or not.
     ///
     /// Cost: the pages that exist.

@@ -1,4 +1,4 @@
-//! Real files. The one place of the workspace that calls `std::fs`.
+//! Real files. The one place that calls `std::fs` for data.
 //!
 //! A mapped region keeps no file descriptor (the mapping holds the file), so open files are the log's
 //! few and nothing else grows with the data. Only Linux is served: `fallocate`, and `msync` that
@@ -8,11 +8,13 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 use memmap2::MmapRaw;
 use rustix::fs::{FallocateFlags, fallocate};
 
+use super::resident::resident_bytes;
 use super::{
     AppendError, AppendFile, DirError, DirLock, Directory, Fsync, LOCK_NAME, Region, Result,
     TEMP_SUFFIX, check_name,
@@ -183,6 +185,19 @@ impl Directory for FsDirectory {
 
     fn list(&self) -> Result<Vec<String>> {
         Ok(self.entries(false)?.0)
+    }
+
+    fn sizes(&self) -> Result<Vec<(String, u64)>> {
+        let mut sizes = Vec::new();
+        for name in self.list()? {
+            let path = self.path.join(&name);
+            match fs::metadata(&path) {
+                Ok(facts) => sizes.push((name, facts.len())),
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                Err(e) => return Err(DirError::from_io("looking at", &path, 0, e)),
+            }
+        }
+        Ok(sizes)
     }
 
     fn exists(&self, name: &str) -> Result<bool> {
@@ -368,6 +383,13 @@ impl Region for FsRegion {
 
     fn as_ptr(&self) -> *mut u8 {
         self.map.as_mut_ptr()
+    }
+
+    fn resident_bytes(&self) -> u64 {
+        NonNull::new(self.map.as_mut_ptr()).map_or(0, |base| {
+            // SAFETY: the mapping is as long as it says, and lives as long as `self`.
+            unsafe { resident_bytes(base, self.map.len()) }
+        })
     }
 
     fn sync(&self, range: Range<u64>) -> Result<()> {

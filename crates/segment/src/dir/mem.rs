@@ -167,6 +167,16 @@ impl Directory for MemDirectory {
         Ok(self.names(false))
     }
 
+    fn sizes(&self) -> Result<Vec<(String, u64)>> {
+        let entries = self.entries.lock();
+        let files = entries.iter().filter_map(|(name, entry)| match entry {
+            Entry::Region(region) => Some((name.clone(), region.len())),
+            Entry::Bytes(bytes) => Some((name.clone(), bytes.lock().len() as u64)),
+            Entry::Subdir(_) => None,
+        });
+        Ok(files.collect())
+    }
+
     fn exists(&self, name: &str) -> Result<bool> {
         check_name(name)?;
         Ok(self.entries.lock().contains_key(name))

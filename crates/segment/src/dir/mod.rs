@@ -19,6 +19,7 @@
 pub mod fault;
 mod fs;
 mod mem;
+mod resident;
 
 use std::fmt::Debug;
 use std::io;
@@ -201,6 +202,13 @@ pub trait Directory: Send + Sync + Debug {
     /// `Io`.
     fn list(&self) -> Result<Vec<String>>;
 
+    /// Names of the files with their lengths in bytes, sorted; without the lock and unfinished ones, and
+    /// without those that are removed meanwhile.
+    ///
+    /// # Errors
+    /// `Io`.
+    fn sizes(&self) -> Result<Vec<(String, u64)>>;
+
     /// Whether there is a file or subdirectory of this name.
     ///
     /// # Errors
@@ -278,6 +286,13 @@ pub trait Region: Send + Sync + Debug {
 
     /// Its first byte.
     fn as_ptr(&self) -> *mut u8;
+
+    /// Bytes of it that are in memory now; memory that is no file's always is.
+    ///
+    /// Cost: one byte for each page, asked of the kernel in slices.
+    fn resident_bytes(&self) -> u64 {
+        self.len()
+    }
 
     /// Makes the bytes of the range durable (whole pages are written). The file's entry is made
     /// durable by [`Directory::sync`].

@@ -54,6 +54,22 @@ impl Block {
         self.rows.clone()
     }
 
+    /// Bytes of memory that it takes.
+    #[must_use]
+    pub fn heap_bytes(&self) -> u64 {
+        let Facts {
+            own,
+            foreign,
+            empty,
+            null,
+        } = &self.facts;
+        let facts = [own, foreign, empty, null].map(RowBits::heap_bytes);
+        let marks = size_of_val::<[AtomicU64]>(&self.changed.words);
+        let several = size_of_val::<[(u16, u32)]>(&self.several);
+        let own = size_of::<Self>() + marks + several;
+        own as u64 + facts.iter().sum::<u64>() + self.values.heap_bytes()
+    }
+
     /// How many rows are marked as changed.
     #[must_use]
     pub fn changed_count(&self) -> u32 {

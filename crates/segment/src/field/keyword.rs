@@ -15,6 +15,12 @@ pub(crate) struct KeywordColumn {
 }
 
 impl KeywordColumn {
+    /// Bytes of memory that it takes.
+    pub(crate) fn heap_bytes(&self) -> u64 {
+        let keys = self.text.len() + size_of_val::<[usize]>(&self.ends);
+        keys as u64 + self.postings.heap_bytes()
+    }
+
     /// From (keyword, row) pairs sorted by both.
     pub(crate) fn new<K: AsRef<str>>(pairs: &[(K, u16)], block_len: Row) -> Self {
         let mut text = String::new();

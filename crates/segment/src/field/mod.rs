@@ -132,6 +132,13 @@ impl FieldIndex {
         }
     }
 
+    /// Bytes of memory that it takes, its path apart.
+    #[must_use]
+    pub fn heap_bytes(&self) -> u64 {
+        let blocks = self.blocks.iter();
+        blocks.map(|block| block.heap_bytes()).sum()
+    }
+
     /// How many rows are marked as changed.
     #[must_use]
     pub fn changed_count(&self) -> u64 {

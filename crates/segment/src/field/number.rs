@@ -48,6 +48,13 @@ pub(crate) struct NumberColumn {
 }
 
 impl NumberColumn {
+    /// Bytes of memory that it takes.
+    pub(crate) fn heap_bytes(&self) -> u64 {
+        let wide = size_of_val::<[(u64, u16)]>(&self.wide);
+        let floats = size_of_val::<[(f64, u16)]>(&self.floats);
+        (wide + floats) as u64 + self.integers.heap_bytes()
+    }
+
     pub(crate) fn new(numbers: Numbers, block_len: Row) -> Self {
         let integers = SortedColumn::new(numbers.integers, block_len);
         Self::beside(integers, numbers.wide, numbers.floats)

@@ -84,6 +84,16 @@ impl PostingsBuilder {
 }
 
 impl Postings {
+    /// Bytes of memory that they take.
+    pub(crate) fn heap_bytes(&self) -> u64 {
+        let starts = size_of_val::<[usize]>(&self.starts);
+        let rows = size_of_val::<[u16]>(&self.rows);
+        let bitmaps = self.dense.iter();
+        let bitmaps = bitmaps.map(|(_, dense)| size_of_val::<[u64]>(&dense.words));
+        let dense = size_of_val::<[(usize, Dense)]>(&self.dense) + bitmaps.sum::<usize>();
+        (starts + rows + dense) as u64
+    }
+
     /// Adds the rows of the values `values` to `out`, whose row 0 is the block's first row.
     pub(crate) fn add_rows(&self, values: Range<usize>, out: &mut RowBits) {
         if values.is_empty() {

@@ -11,6 +11,11 @@ pub struct RowBits {
 }
 
 impl RowBits {
+    /// Bytes of memory that the set takes.
+    pub(crate) fn heap_bytes(&self) -> u64 {
+        size_of_val::<[u64]>(&self.words) as u64
+    }
+
     /// No row of [0, len).
     #[must_use]
     pub fn new(len: Row) -> Self {

@@ -16,6 +16,11 @@ pub(crate) struct SortedColumn<K> {
 }
 
 impl<K: Copy + Ord> SortedColumn<K> {
+    /// Bytes of memory that it takes.
+    pub(crate) fn heap_bytes(&self) -> u64 {
+        size_of_val::<[K]>(&self.keys) as u64 + self.postings.heap_bytes()
+    }
+
     /// From (key, row) pairs in any order.
     pub(crate) fn new(mut pairs: Vec<(K, u16)>, block_len: Row) -> Self {
         pairs.sort_unstable();

@@ -50,6 +50,17 @@ pub(super) enum Values {
 }
 
 impl Values {
+    /// Bytes of memory that they take.
+    pub(super) fn heap_bytes(&self) -> u64 {
+        match self {
+            Self::Keyword(column) => column.heap_bytes(),
+            Self::Number(column) => column.heap_bytes(),
+            Self::Bool(column) => column.heap_bytes(),
+            Self::Datetime(column) => column.heap_bytes(),
+            Self::Uuid(column) => column.heap_bytes(),
+        }
+    }
+
     /// The values of consecutive blocks put together, each with its first row; all are of one kind.
     pub(super) fn merged(parts: &[(u16, &Self)], len: Row) -> Option<Self> {
         /// The columns behind the values, which are all of the kind of the first.

@@ -153,6 +153,12 @@ impl MappedFile {
         &self.path
     }
 
+    /// Bytes of it that are in memory now.
+    #[must_use]
+    pub fn resident_bytes(&self) -> u64 {
+        self.chunk.resident_bytes()
+    }
+
     /// Rows in the file.
     #[must_use]
     pub fn rows(&self) -> u64 {

@@ -180,6 +180,12 @@ impl VectorColumn {
         self.stamps.iter()
     }
 
+    /// Bytes of memory that the rows without this vector take.
+    #[must_use]
+    pub fn stamps_bytes(&self) -> u64 {
+        self.stamps.heap_bytes()
+    }
+
     /// Rows that the graph could take now: those with codes, or all where there are no codes.
     #[must_use]
     pub fn graph_available(&self) -> Row {

@@ -119,6 +119,24 @@ impl Graph {
         }
     }
 
+    /// Bytes of memory that it takes; a frozen one lies in its files.
+    #[must_use]
+    pub fn heap_bytes(&self) -> u64 {
+        match self {
+            Self::Growing(graph) => graph.heap_bytes(),
+            Self::Frozen(_) => 0,
+        }
+    }
+
+    /// Bytes of its files that are in memory now.
+    #[must_use]
+    pub fn resident_bytes(&self) -> u64 {
+        match self {
+            Self::Growing(_) => 0,
+            Self::Frozen(files) => files.files().map(MappedFile::resident_bytes).iter().sum(),
+        }
+    }
+
     /// The graph that takes rows, if it is one.
     #[must_use]
     pub fn growing(&self) -> Option<&Hnsw> {

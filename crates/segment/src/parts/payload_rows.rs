@@ -14,6 +14,7 @@ use crate::chunk::{BlobAddr, BlobLog, BlobPos, BlobWriter, ChunkArray, ChunkWrit
 use crate::dir::Directory;
 use crate::error::SegmentError;
 use crate::ids::SeqNo;
+use crate::mapped::MappedFile;
 use crate::payload::Payload;
 
 /// `u64` words of a stored version.
@@ -68,6 +69,20 @@ impl PayloadRows {
     #[must_use]
     pub fn base(&self) -> Option<&BasePayload> {
         self.base.as_ref()
+    }
+
+    /// Bytes of the payloads, and of what finds them, that are in memory now.
+    #[must_use]
+    pub fn resident_bytes(&self) -> u64 {
+        let base = self.base.iter().flat_map(BasePayload::files);
+        let base: u64 = base.map(MappedFile::resident_bytes).sum();
+        base + self.versions.resident_bytes() + self.blobs.resident_bytes()
+    }
+
+    /// Bytes of memory that the rows of changed payloads take.
+    #[must_use]
+    pub fn heap_bytes(&self) -> u64 {
+        self.heads.heap_bytes()
     }
 
     /// Number of versions stored so far.

@@ -8,6 +8,10 @@ use flatwater_index::Row;
 
 use crate::ids::PointId;
 
+/// Bytes of an entry: key (32), row and references (16), the allocator's share (16), and its tower of one
+/// and a third pointers.
+const ENTRY_BYTES: u64 = 76;
+
 /// Newest row of every id that a segment has ever held, in the order of ids.
 ///
 /// An entry is never removed: a deleted point keeps its row, whose stamp says so. A reader that
@@ -20,6 +24,12 @@ pub struct IdMap {
 }
 
 impl IdMap {
+    /// About the bytes of memory that it takes.
+    #[must_use]
+    pub fn heap_bytes(&self) -> u64 {
+        self.rows.len() as u64 * ENTRY_BYTES
+    }
+
     /// The newest row of `id`, if the segment has ever held it.
     #[must_use]
     pub fn newest(&self, id: PointId) -> Option<Row> {

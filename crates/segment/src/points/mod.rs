@@ -10,6 +10,7 @@ use flatwater_index::Row;
 
 use crate::chunk::ChunkArray;
 use crate::ids::PointId;
+use crate::mapped::MappedFile;
 use heads::RowHead;
 use ids::IdMap;
 use sorted::SortedIds;
@@ -39,6 +40,24 @@ impl Points {
         match self {
             Self::Growing { heads, .. } => heads.len(),
             Self::Sealed(ids) => ids.rows_len(),
+        }
+    }
+
+    /// About the bytes of memory that they take.
+    #[must_use]
+    pub fn heap_bytes(&self) -> u64 {
+        match self {
+            Self::Growing { ids, .. } => ids.heap_bytes(),
+            Self::Sealed(_) => 0,
+        }
+    }
+
+    /// Bytes of their files that are in memory now.
+    #[must_use]
+    pub fn resident_bytes(&self) -> u64 {
+        match self {
+            Self::Growing { heads, .. } => heads.resident_bytes(),
+            Self::Sealed(ids) => ids.files().map(MappedFile::resident_bytes).iter().sum(),
         }
     }
 

@@ -14,6 +14,7 @@ use flatwater_engine::engine::{Collection, Engine};
 use flatwater_engine::error::EngineError;
 use tokio::sync::Semaphore;
 
+use crate::metrics::{self, Answered};
 use crate::options::Options;
 
 /// Shared by reference.
@@ -24,6 +25,8 @@ pub(crate) type Shared = Arc<App>;
 pub(crate) struct App {
     /// Options.
     pub(crate) options: Options,
+    /// What was answered, for `/metrics`.
+    pub(crate) answered: Arc<Answered>,
     /// How many bodies of updates are decoded at once: decoding takes a core each.
     pub(crate) decoders: Arc<Semaphore>,
     grpc_port: OnceLock<u16>,
@@ -39,6 +42,7 @@ impl App {
         let (engine, stopping) = (OnceLock::new(), AtomicBool::new(false));
         Arc::new(Self {
             options,
+            answered: Arc::default(),
             decoders,
             grpc_port: OnceLock::new(),
             engine,
@@ -71,6 +75,15 @@ impl App {
     /// Whether requests are served.
     pub(crate) fn is_ready(&self) -> bool {
         self.engine().is_ok()
+    }
+
+    /// What `/metrics` tells; without collections as long as they are being loaded.
+    ///
+    /// Blocks: for a few files of `/proc`.
+    pub(crate) fn metrics(&self) -> Result<String> {
+        let engine = self.engine().ok();
+        metrics::text(&self.options.service.metrics_prefix, engine, &self.answered)
+            .map_err(|_| ApiError::Internal("the metrics could not be written"))
     }
 
     /// The engine, if it is open and not stopping.

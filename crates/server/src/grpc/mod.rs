@@ -84,8 +84,8 @@ fn router(app: Shared) -> Router {
         .fallback(not_served::answer)
         .layer(CatchPanicLayer::custom(panicked))
         .layer(middleware::from_fn_with_state(limit_mb, faults::retell))
-        .layer(middleware::from_fn_with_state(app, access::check))
-        .layer(middleware::from_fn(access_log::log))
+        .layer(middleware::from_fn_with_state(app.clone(), access::check))
+        .layer(middleware::from_fn_with_state(app, access_log::log))
 }
 
 /// A call panicked: the hook has logged where, the process lives on.

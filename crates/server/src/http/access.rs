@@ -56,6 +56,14 @@ fn need(method: &Method, path: &str) -> Need {
 }
 
 fn reads_by_post(path: &str) -> bool {
+    // A dry run changes nothing.
+    let plan = path.strip_prefix("/ext/collections/");
+    if plan
+        .and_then(|rest| rest.split_once('/'))
+        .is_some_and(|(_, below)| below == "plan")
+    {
+        return true;
+    }
     let below = path
         .strip_prefix("/collections/")
         .and_then(|rest| rest.split_once('/'))
@@ -114,6 +122,11 @@ mod tests {
                 Need::Write,
             ),
             ("POST", "/points/query", Need::Write),
+            ("GET", "/ext/collections/a/jobs", Need::Read),
+            ("DELETE", "/ext/collections/a/jobs/x", Need::Write),
+            ("POST", "/ext/collections/a/plan", Need::Read),
+            ("POST", "/ext/collections/a/b/plan", Need::Write),
+            ("POST", "/collections/a/plan", Need::Write),
         ] {
             let method = method.parse().unwrap();
             assert_eq!(need(&method, path), expected, "{method} {path}");

@@ -1,14 +1,16 @@
-//! One line a request, except for the paths that probes ask for all the time.
+//! Each answer is counted, and told in one line, except for the paths that probes ask for all the time.
 
 use std::time::Instant;
 
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
 
-use super::Peer;
+use super::{Endpoint, Peer};
+use crate::app::Shared;
+use crate::metrics::Verb;
 
-/// Paths that are not logged, as in Qdrant.
+/// Paths that are neither logged nor counted, as in Qdrant.
 const QUIET: [&str; 6] = [
     "/",
     "/metrics",
@@ -18,8 +20,8 @@ const QUIET: [&str; 6] = [
     "/livez",
 ];
 
-/// Logs the request once it is answered.
-pub(super) async fn log(request: Request, next: Next) -> Response {
+/// Counts and logs the request once it is answered.
+pub(super) async fn log(State(app): State<Shared>, request: Request, next: Next) -> Response {
     if QUIET.contains(&request.uri().path()) {
         return next.run(request).await;
     }
@@ -31,12 +33,17 @@ pub(super) async fn log(request: Request, next: Next) -> Response {
         .get::<Peer>()
         .map(|peer| peer.0.ip().to_string());
     let response = next.run(request).await;
+    let (took, code) = (started.elapsed(), response.status().as_u16());
+    // Only answers of an endpoint name one: what clients make up is not counted.
+    let endpoint = response.extensions().get::<Endpoint>();
+    if let (Some(Endpoint(path)), Some(verb)) = (endpoint, Verb::of(method.as_str())) {
+        app.answered.rest.record(verb, path, code, took);
+    }
     tracing::info!(
         target: "flatwater::access",
-        "{} \"{method} {target}\" {} {:.6}",
+        "{} \"{method} {target}\" {code} {:.6}",
         peer.as_deref().unwrap_or("-"),
-        response.status().as_u16(),
-        started.elapsed().as_secs_f64()
+        took.as_secs_f64()
     );
     response
 }

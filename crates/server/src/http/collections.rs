@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use flatwater_api::convert::{
-    aliases, collections, optimizations, patch as patches, payload, points,
+    aliases, collections, memory, optimizations, patch as patches, payload, points,
 };
 use flatwater_api::error::Result;
 use flatwater_api::validate;
@@ -111,6 +111,17 @@ pub(super) async fn delete_index(app: Shared, input: Input) -> Result<Vec<u8>> {
     };
     let result = update(&app, name, wishes, decode).await?;
     Ok(points::encode_update(result))
+}
+
+/// `GET /collections/{collection_name}/memory`.
+pub(super) async fn memory(app: Shared, input: Input) -> Result<Vec<u8>> {
+    let engine = app.engine()?;
+    let name = input.part(0);
+    blocking(move || {
+        let report = find(&engine, &name)?.memory()?;
+        Ok(memory::encode_memory(&report))
+    })
+    .await
 }
 
 /// `GET /collections/{c}/optimizations`.

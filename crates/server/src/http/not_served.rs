@@ -10,8 +10,7 @@ use super::reply;
 
 /// Endpoints of Qdrant's that are not served yet: methods, and the path with `*` for a name. A `**`
 /// at the end stands for anything below.
-const ENDPOINTS: [(&str, &str); 28] = [
-    ("GET", "/metrics"),
+const ENDPOINTS: [(&str, &str); 26] = [
     ("GET", "/telemetry"),
     ("GET DELETE", "/issues"),
     ("GET PUT", "/quotas"),
@@ -25,7 +24,6 @@ const ENDPOINTS: [(&str, &str); 28] = [
     ("GET POST PUT DELETE", "/cluster/**"),
     ("GET POST PUT", "/collections/*/cluster"),
     ("POST", "/collections/*/facet"),
-    ("GET", "/collections/*/memory"),
     ("GET POST PUT", "/collections/*/shards"),
     ("GET POST PUT DELETE", "/collections/*/shards/**"),
     ("GET POST", "/collections/*/snapshots"),
@@ -87,14 +85,14 @@ mod tests {
             ("POST", "/collections/a/points/query/groups"),
             ("POST", "/collections/a/points/search/matrix/pairs"),
             ("POST", "/collections/a/points/discover/batch"),
-            ("GET", "/metrics"),
+            ("GET", "/telemetry"),
             ("DELETE", "/collections/a/snapshots/x"),
         ] {
             assert!(find(method, path).is_some(), "{method} {path}");
         }
         for (method, path) in [
             ("GET", "/nope"),
-            ("POST", "/metrics"),
+            ("POST", "/telemetry"),
             ("GET", "/collections/a/nope"),
             ("POST", "/collections/a/points/nope"),
             ("PATCH", "/collections"),

@@ -108,7 +108,9 @@ fn unknown_paths_are_404_and_qdrants_unserved_ones_400_in_the_envelope() {
         );
     }
     for (method, path) in [
-        ("GET", "/metrics"),
+        ("GET", "/telemetry"),
+        ("GET", "/metrics?anonymize=true"),
+        ("GET", "/metrics?per_collection=true"),
         ("POST", "/collections/a/facet"),
         ("POST", "/collections/a/points/query/groups"),
         ("POST", "/collections/a/points/search/matrix/pairs"),
@@ -118,6 +120,47 @@ fn unknown_paths_are_404_and_qdrants_unserved_ones_400_in_the_envelope() {
         assert_eq!(code, StatusCode::BAD_REQUEST, "{method} {path}");
         assert!(error_of(&text).contains("is not served yet"), "{text}");
     }
+}
+
+#[test]
+fn metrics_are_told_while_the_collections_are_being_loaded() {
+    let (code, response, text) = call("GET", "/metrics");
+    assert_eq!(code, StatusCode::OK);
+    let kind = response.headers()[CONTENT_TYPE].to_str().unwrap();
+    assert_eq!(kind, "text/plain; version=0.0.4; charset=utf-8");
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(
+        lines.contains(&r#"app_info{name="qdrant - vector search engine",version="1.19.0"} 1"#)
+    );
+    assert!(lines.contains(&"app_status_recovery_mode 0") && lines.contains(&"flatwater_ready 0"));
+    assert!(!text.contains("collections_total"), "{text}");
+}
+
+#[test]
+fn answers_are_counted_under_the_path_as_it_is_routed() {
+    let app = App::starting(Options::built_in(), 2);
+    let asked = |method: &str, target: &str| {
+        let request = Request::builder().method(method).uri(target);
+        let request = request.body(Body::empty()).unwrap();
+        block_on(service(Arc::clone(&app)).oneshot(request)).unwrap();
+    };
+    for name in ["a", "b", "c"] {
+        asked("POST", &format!("/collections/{name}/points/query"));
+    }
+    asked("GET", "/collections/a/points/7");
+    for target in ["/nope", "/healthz", "/metrics"] {
+        asked("GET", target);
+    }
+    let text = app.metrics().unwrap();
+    let counted: Vec<&str> = text
+        .lines()
+        .filter(|line| line.starts_with("rest_responses"))
+        .collect();
+    let expected = [
+        r#"rest_responses_total{method="GET",endpoint="/collections/{collection_name}/points/{id}",status="503"} 1"#,
+        r#"rest_responses_total{method="POST",endpoint="/collections/{collection_name}/points/query",status="503"} 3"#,
+    ];
+    assert_eq!(counted, expected, "only status 200 has its times told");
 }
 
 #[test]

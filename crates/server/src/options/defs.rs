@@ -58,6 +58,8 @@ pub enum Kind {
     PortOrOff,
     /// A secret: not empty, and something that a header of a request can carry.
     Secret,
+    /// What the name of a metric may begin with.
+    MetricPrefix,
     /// A log level, or a list like `info,flatwater_engine=debug`.
     LogLevel,
 }
@@ -94,6 +96,12 @@ impl Kind {
                 let is_sendable =
                     !text.is_empty() && text.trim() == text && !text.chars().any(char::is_control);
                 is_sendable.then(|| Setting::Text(text.to_owned()))
+            }
+            Self::MetricPrefix => {
+                let begins = |c: char| c.is_ascii_alphabetic() || c == '_' || c == ':';
+                let goes_on = |c: char| begins(c) || c.is_ascii_digit();
+                let is_name = text.starts_with(begins) && text.chars().all(goes_on);
+                is_name.then(|| Setting::Text(text.to_owned()))
             }
             Self::Bool | Self::BoolOrUnset => text.parse().ok().map(Setting::Bool),
             Self::Count { min, max } | Self::CountOrAuto { min, max } => text
@@ -140,6 +148,9 @@ impl Kind {
                 "text that is not empty, without control characters and without spaces at its ends"
                     .to_owned()
             }
+            Self::MetricPrefix => {
+                "ASCII letters, digits, `_` and `:`, not beginning with a digit".to_owned()
+            }
             Self::LogLevel => "error, warn, info, debug, trace, or target=level pairs".to_owned(),
         }
     }
@@ -184,7 +195,7 @@ impl Setting {
 }
 
 /// Every option, in the order of the page that describes them.
-pub static OPTIONS: [OptionDef; 33] = [
+pub static OPTIONS: [OptionDef; 35] = [
     OptionDef {
         key: "log_level",
         kind: Kind::LogLevel,
@@ -276,6 +287,29 @@ pub static OPTIONS: [OptionDef; 33] = [
         unit: "",
         effect: "Key that may read; a write with it is a 403 (PERMISSION_DENIED).",
         set: |o, v| o.service.read_only_api_key = v.key(),
+    },
+    OptionDef {
+        key: "service.metrics_prefix",
+        kind: Kind::MetricPrefix,
+        default: None,
+        unit: "",
+        effect: "What the names of all series of `/metrics` begin with, as it is: `qdrant_` makes \
+                 `qdrant_collections_total`.",
+        set: |o, v| o.service.metrics_prefix = v.text(),
+    },
+    OptionDef {
+        key: "service.metrics_port",
+        kind: Kind::PortOrOff,
+        default: Some("null"),
+        unit: "port",
+        effect: "Port that serves `/metrics` alone, without a key, as in Qdrant; 0 takes any free \
+                 one (the log names it).",
+        set: |o, v| {
+            o.service.metrics_port = match v {
+                Setting::Count(n) => u16::try_from(n).ok(),
+                _ => None,
+            };
+        },
     },
     OptionDef {
         key: "service.enable_cors",
@@ -545,5 +579,9 @@ mod tests {
             assert_eq!(Kind::Secret.parse(bad), None, "{bad:?}");
         }
         assert!(Kind::Secret.parse("a b").is_some());
+        for bad in ["", "1a", "a-b", "a b", "\u{e4}"] {
+            assert_eq!(Kind::MetricPrefix.parse(bad), None, "{bad:?}");
+        }
+        assert!(Kind::MetricPrefix.parse("qdrant_1:").is_some());
     }
 }

@@ -182,7 +182,7 @@ fn qdrants_variables_are_read_and_ours_win_over_them() {
 #[test]
 fn keys_not_served_and_unknown_keys_are_warned_of_once_each() {
     let file = json!({
-        "service": {"metrics_port": 9090, "colour": "red"},
+        "service": {"hardware_reporting": true, "colour": "red"},
         "storage": {"snapshots_path": "/mnt/s", "performance": {"update_rate_limit": null}},
         "cluster": {"enabled": false, "p2p": {"port": 7335}},
     });
@@ -192,7 +192,7 @@ fn keys_not_served_and_unknown_keys_are_warned_of_once_each() {
     let expected = [
         "`cluster.p2p.port` is not served yet",
         "unknown option `service.colour`",
-        "`service.metrics_port` is not served yet",
+        "`service.hardware_reporting` is not served yet",
         "`storage.snapshots_path` is not served yet",
         "QDRANT__SERVICE__SLOW_QUERY_SECS: `service.slow_query_secs` is not served yet",
     ];

@@ -44,6 +44,10 @@ pub struct Service {
     pub max_request_size_mb: usize,
     /// Largest message of gRPC, in the same MB.
     pub max_grpc_message_size_mb: usize,
+    /// What the names of all metrics begin with; empty for nothing.
+    pub metrics_prefix: String,
+    /// Port of `/metrics` alone, which needs no key; 0 takes any free one, `None` = off.
+    pub metrics_port: Option<u16>,
     /// Whether browsers of any origin may call.
     pub enable_cors: bool,
     /// Key that may do everything.
@@ -110,6 +114,8 @@ impl Options {
                 grpc_port: None,
                 max_request_size_mb: 0,
                 max_grpc_message_size_mb: 0,
+                metrics_prefix: String::new(),
+                metrics_port: None,
                 enable_cors: false,
                 api_key: None,
                 alt_api_key: None,

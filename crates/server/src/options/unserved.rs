@@ -12,15 +12,13 @@ pub(super) enum Consequence {
 }
 
 /// Keys and whole sections (those that end with a dot).
-const KEYS: [(&str, Consequence); 38] = [
+const KEYS: [(&str, Consequence); 36] = [
     ("service.jwt_rbac", Consequence::Stop),
     ("service.enable_tls", Consequence::Stop),
     ("service.verify_https_client_certificate", Consequence::Stop),
     ("cluster.p2p.enable_tls", Consequence::Stop),
     // Paths of certificates, which every file of Qdrant's carries; `enable_tls` makes use of them.
     ("tls.", Consequence::None),
-    ("service.metrics_port", Consequence::Warn),
-    ("service.metrics_prefix", Consequence::Warn),
     ("service.max_workers", Consequence::Warn),
     ("service.enable_static_content", Consequence::Warn),
     ("service.static_content_dir", Consequence::Warn),

@@ -3,7 +3,8 @@
 //! 1. `facts` are all that a policy may look at.
 //! 2. `merge`, `vacuum`, `mismatch` name segments to write anew; `indexing` names graphs to go on with
 //!    and segments to seal.
-//! 3. [`plan`] puts their wishes in order, each segment in one of them at most.
+//! 3. [`plan`] puts their wishes in order, each segment in one of them at most; `outlook` follows the plans
+//!    to the end.
 //!
 //! The same facts give the same plan. Without writes the plan is empty after finitely many steps: a merge
 //! lowers the count of segments, a vacuum leaves no dead row, a rebuilt graph has the wanted settings,
@@ -13,6 +14,7 @@ pub mod facts;
 pub mod indexing;
 pub mod merge;
 pub mod mismatch;
+pub mod outlook;
 pub mod vacuum;
 
 use std::collections::HashSet;

@@ -280,6 +280,16 @@ impl Directory for FaultDirectory {
         self.names(false)
     }
 
+    fn sizes(&self) -> Result<Vec<(String, u64)>> {
+        self.faults.read(&self.path)?;
+        let entries = self.entries.lock();
+        let files = entries.live.iter();
+        let files = files.filter(|(_, node)| !matches!(node, Node::Folder(_)));
+        Ok(files
+            .map(|(name, node)| (name.clone(), node.size()))
+            .collect())
+    }
+
     fn exists(&self, name: &str) -> Result<bool> {
         check_name(name)?;
         self.faults.read(&self.path.join(name))?;
