@@ -37,13 +37,16 @@ impl Histogram {
 /// Writes families of series; a family without series is left out.
 pub(super) struct Families<'a> {
     encoder: DescriptorEncoder<'a>,
-    prefix: &'a str,
+    prefix: String,
 }
 
 impl<'a> Families<'a> {
     /// Every name begins with `prefix`, as it is.
-    pub(super) fn new(encoder: DescriptorEncoder<'a>, prefix: &'a str) -> Self {
-        Self { encoder, prefix }
+    pub(super) fn new(encoder: DescriptorEncoder<'a>, prefix: &str) -> Self {
+        Self {
+            encoder,
+            prefix: prefix.to_owned(),
+        }
     }
 
     /// A number that stands alone.
