@@ -22,19 +22,19 @@ def pytest_report_header():
 
 
 # These wait for background work, which takes what others leave of the cores: one worker runs them one after
-# the other, first, beside the short ones.
-WAITING = ["test_kill", "test_recall", "test_visibility", "test_sealed", "test_optimizations", "test_bench"]
+# the other. Both workers take the long files first.
+WAITING = ["test_kill", "test_recall", "test_visibility", "test_bench"]
+LONG = ["test_sealed", "test_optimizations", "test_visible", "test_stop"]
 
 
-@pytest.hookimpl(trylast=True)
+# First: the plugin that shares the tests out reads the groups in the same hook.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    def is_waiting(item):
-        return item.path.stem in WAITING
-
-    items.sort(key=lambda item: not is_waiting(item))
+    order = WAITING + LONG
+    items.sort(key=lambda i: order.index(i.path.stem) if i.path.stem in order else len(order))
     for item in items:
-        group = "waiting" if is_waiting(item) else item.path.stem
-        item.add_marker(pytest.mark.xdist_group(group))
+        file = item.path.stem
+        item.add_marker(pytest.mark.xdist_group("waiting" if file in WAITING else file))
 
 
 @pytest.hookimpl(wrapper=True)

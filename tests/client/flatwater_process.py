@@ -113,6 +113,11 @@ class Server:
         self.settings = settings or {}
         self.process = None
 
+    def sealed_segments(self):
+        """Names of the folders of sealed segments; those that are removed meanwhile are passed over."""
+        folders = os.walk(self.storage)
+        return {os.path.basename(folder) for folder, _, files in folders if "sealed-ids" in files}
+
     def environment(self):
         """Ours without settings, then the server's; a setting that is None is left out."""
         ours = ("FLATWATER__", "QDRANT__", "RUN_MODE")

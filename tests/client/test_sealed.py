@@ -35,7 +35,7 @@ def collection(new_server):
 
 
 def sealed(server):
-    return {p.parent.name for p in server.storage.rglob("sealed-ids")}
+    return server.sealed_segments()
 
 
 def check(server, path, versions):

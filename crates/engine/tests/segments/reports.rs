@@ -4,7 +4,7 @@ use flatwater_engine::clock;
 use flatwater_engine::collection::memory::Usage;
 use flatwater_engine::collection::segments::SegmentState;
 use flatwater_engine::collection::update::{Selection, Update};
-use flatwater_engine::config::collection::{FieldSchema, FieldType};
+use flatwater_engine::config::collection::{CollectionConfig, FieldSchema, FieldType};
 use flatwater_segment::PointId;
 
 use crate::fixture::{DIM, SEGMENT_ROWS, config, open, upsert, wait_until_green};
@@ -70,7 +70,11 @@ fn segments_tell_their_state_age_size_and_points() {
 fn the_memory_report_counts_each_file_once_and_what_is_kept_in_memory() {
     let folder = tempfile::tempdir().unwrap();
     let engine = open(folder.path(), 2);
-    engine.create_collection("c", config()).unwrap();
+    let config = CollectionConfig {
+        on_disk_payload: true,
+        ..config()
+    };
+    engine.create_collection("c", config).unwrap();
     let collection = engine.collection("c").unwrap();
     assert_eq!(collection.memory().unwrap().total, Usage::default());
     upsert(&collection, 0..SEGMENT_ROWS, 0, false);
@@ -99,7 +103,7 @@ fn the_memory_report_counts_each_file_once_and_what_is_kept_in_memory() {
     assert!(report.payload.disk_bytes > 0 && report.fields["kind"].ram_bytes > 0);
     assert_eq!(
         report.payload.expected_cache_bytes, 0,
-        "payloads are on the disk by default"
+        "payloads stay on the disk"
     );
     assert!(report.ids.ram_bytes > 50 * 32 && report.ids.disk_bytes > 0);
     for part in [

@@ -157,8 +157,8 @@ fn answers_are_counted_under_the_path_as_it_is_routed() {
         .filter(|line| line.starts_with("rest_responses"))
         .collect();
     let expected = [
-        r#"rest_responses_total{method="GET",endpoint="/collections/{collection_name}/points/{id}",status="503"} 1"#,
         r#"rest_responses_total{method="POST",endpoint="/collections/{collection_name}/points/query",status="503"} 3"#,
+        r#"rest_responses_total{method="GET",endpoint="/collections/{collection_name}/points/{id}",status="503"} 1"#,
     ];
     assert_eq!(counted, expected, "only status 200 has its times told");
 }
